@@ -53,7 +53,7 @@ function typedClaim(of: bigint, nonce = 0n) {
   return authorization(collection.address, "Claim", message)
 }
 
-/** What a claim signed so would be refused with; null: it is accepted. */
+/** The error that a claim with this signature would revert with; null if none. */
 function refusalOf(signature: Hex, of: bigint) {
   return collection.refusal(alice.address, "claimWithAuthorization", of, alice.address, never, signature)
 }
@@ -71,7 +71,7 @@ async function place(code: Hex): Promise<Address> {
 }
 
 describe("an authorizer that was replaced", () => {
-  test("holds until its end, to the second, beside the present one", async () => {
+  test("stays valid until its end, to the second, next to the current one", async () => {
     const until = (await now()) + 7n * BigInt(day)
     const before = authorizer.address
     expect(await setAuthorizer(second.address, until)).toEqual([
@@ -90,13 +90,13 @@ describe("an authorizer that was replaced", () => {
     expect([await judge(authorizer), await judge(second)]).toEqual(["InvalidAuthorization", "accepted"])
   })
 
-  test("cannot hold for more than seven days", async () => {
+  test("stays valid for at most seven days", async () => {
     const latest = (await now()) + 7n * BigInt(day)
     const refusal = await service.factory.refusal(admin.address, "setAuthorizer", third.address, latest + 60n)
     expect(refusal?.[0]).toBe("OverlapTooLong")
   })
 
-  test("makes way for the next: of three only two hold, and naming the present one moves the other's end", async () => {
+  test("gives way to the next: of three only two are valid, and naming the current one again moves the other's end", async () => {
     const until = (await now()) + BigInt(day)
     await setAuthorizer(authorizer.address, 0n)
     await setAuthorizer(second.address, until)
@@ -112,7 +112,7 @@ describe("an authorizer that was replaced", () => {
     expect([await judge(second), await judge(third)]).toEqual(["InvalidAuthorization", "accepted"])
   })
 
-  test("is nobody where there was none, whoever signs or does not", async () => {
+  test("is nobody if there was none, whoever signs", async () => {
     await setAuthorizer(zeroAddress, 0n)
     await setAuthorizer(authorizer.address, (await now()) + BigInt(day))
     const unrecoverable = concatHex([`0x${"00".repeat(64)}`, "0x1b"])
@@ -122,14 +122,14 @@ describe("an authorizer that was replaced", () => {
 })
 
 describe("authorizations", () => {
-  test("stop with a pause, and go on with its end", async () => {
+  test("stop being valid during a pause, and are valid again after it", async () => {
     await service.factory.run(guardian.address, "pause")
     expect(await judge(authorizer)).toBe("AuthorizationsPaused")
     await service.factory.run(admin.address, "resume")
     expect(await judge(authorizer)).toBe("accepted")
   })
 
-  test("given before a chip replacement end with it", async () => {
+  test("given before a chip replacement become invalid with it", async () => {
     const of = ++serial
     const before = await authorizer.signTypedData(typedClaim(of))
     expect(await refusalOf(before, of)).toBeNull()
@@ -139,7 +139,8 @@ describe("authorizations", () => {
     expect(await refusalOf(await authorizer.signTypedData(typedClaim(of, 1n)), of)).toBeNull()
     await collection.run(operator.address, "claim", of, alice.address)
     expect(await collection.read("authorizationNonce", of)).toBe(2n)
-    // The claim still stands, though the nonce is not 1; after a transfer it does not, though the owner is the same.
+    // The claim's event still exists, although the nonce is no longer 1; after a transfer it does not, although the
+    // owner is the same.
     expect(await collection.run(operator.address, "claim", of, alice.address)).toEqual([])
     for (const [from, to, nonce] of [
       [alice, bob, 2n],
@@ -158,7 +159,7 @@ describe("authorizations", () => {
 })
 
 describe("an authorizer that is a contract (ERC-1271)", () => {
-  /** Says yes to this digest, with so many bytes behind its answer. */
+  /** Approves this digest, with a return value of this size. */
   function judgeOf(digest: Hex, size = 32): Hex {
     const bytes = size.toString(16).padStart(6, "0")
     return concatHex([
@@ -172,7 +173,7 @@ describe("an authorizer that is a contract (ERC-1271)", () => {
     ])
   }
 
-  test("judges signatures of whatever form by itself, the one before as well", async () => {
+  test("judges signatures of any form itself, also as the previous authorizer", async () => {
     const of = ++serial
     const wallet = await place(judgeOf(hashTypedData(typedClaim(of))))
     await setAuthorizer(wallet, 0n)
@@ -185,7 +186,7 @@ describe("an authorizer that is a contract (ERC-1271)", () => {
     expect(await judge(authorizer)).toBe("accepted")
   })
 
-  test("is refused when it says no, nothing, too little, or fails", async () => {
+  test("is rejected if it returns false, nothing or too little, or reverts", async () => {
     const of = ++serial
     for (const code of [
       "0x5f5ff3",
@@ -198,7 +199,7 @@ describe("an authorizer that is a contract (ERC-1271)", () => {
     }
   })
 
-  test("costs no more for an answer of 256 KiB than the contract itself spends on it", async () => {
+  test("that returns 256 KiB costs no more than the contract itself spends on it", async () => {
     const of = ++serial
     const digest = hashTypedData(typedClaim(of))
     const gas = async (size: number) => {
@@ -224,7 +225,7 @@ async function gasOf(from: Address, functionName: string, ...args: readonly unkn
 }
 
 describe("a receiver of a safe transfer", () => {
-  test("is believed by its first word, and costs the sender only what it spends itself", async () => {
+  test("is checked by the first word it returns, and costs the sender only what it spends itself", async () => {
     const own = await deployService(chain)
     const released = await deployCollection(own, "receivers")
     await released.run(operator.address, "issue", 1n, packed([1]), false)

@@ -57,7 +57,7 @@ function newCollection(of = service): Promise<Contract> {
   return deployCollection(of, `collection ${++collections}`)
 }
 
-/** A collection with serials 1 to 3; 1 is claimed by alice. */
+/** A collection with serials 1 to 3; alice has claimed 1. */
 async function startedCollection(of = service): Promise<Contract> {
   const collection = await newCollection(of)
   await collection.run(operator.address, "issue", 1n, packed(chips), false)
@@ -65,7 +65,7 @@ async function startedCollection(of = service): Promise<Contract> {
   return collection
 }
 
-/** A collection with serials 1 to 3 of a service that was released; 1 is claimed by alice. */
+/** A collection of a released service with serials 1 to 3; alice has claimed 1. */
 async function releasedCollection(): Promise<Contract> {
   const ended = await deployService(chain)
   const collection = await startedCollection(ended)
@@ -89,13 +89,13 @@ function signTransfer(
 }
 
 describe("the compiled contracts", () => {
-  test("are what the sources compile to", async () => {
+  test("match the sources", async () => {
     for (const [file, text] of Object.entries(generate()))
       expect((await Bun.file(join(import.meta.dir, "../..", file)).text()) === text).toBe(true)
   }, 60_000)
 })
 
-describe("issuing", () => {
+describe("issuance", () => {
   test("gives each chip the next serial, in the collection's custody", async () => {
     const collection = await newCollection()
     expect(await collection.run(operator.address, "issue", 1n, packed(chips), false)).toEqual([
@@ -131,7 +131,7 @@ describe("issuing", () => {
     expect(read).toEqual(all)
   })
 
-  test("is without effect when repeated, even for a part or after claims and replacements", async () => {
+  test("has no effect when repeated, even in part or after claims and replacements", async () => {
     const collection = await startedCollection()
     await collection.run(operator.address, "replaceChip", 2n, chips[1], 77)
     expect(await collection.run(operator.address, "issue", 1n, packed(chips), false)).toEqual([])
@@ -151,7 +151,7 @@ describe("issuing", () => {
     expect(await issue(0n, chips)).toEqual(["NotIssued", 0n])
   })
 
-  test("refuses a batch while an earlier one is missing", async () => {
+  test("rejects a batch while an earlier one is missing", async () => {
     const collection = await startedCollection()
     expect(await collection.refusal(operator.address, "issue", 5n, packed(chips), false)).toEqual([
       "SerialGap",
@@ -163,7 +163,7 @@ describe("issuing", () => {
     ).toEqual(["SerialGap", 2n ** 256n - 1n, 4n])
   })
 
-  test("refuses chips that are zero, and names their serial; and bytes that are no whole chips", async () => {
+  test("rejects zero chip IDs, naming their serial, and incomplete chip IDs", async () => {
     const collection = await newCollection()
     expect(await collection.refusal(operator.address, "issue", 1n, packed([...chips, 0]), false)).toEqual([
       "InvalidChip",
@@ -176,7 +176,7 @@ describe("issuing", () => {
     expect(await collection.read("issued")).toBe(0n)
   })
 
-  test("takes 1 to 250 chips at once", async () => {
+  test("accepts 1 to 250 chips at once", async () => {
     const collection = await newCollection()
     const maximum = Array.from({ length: 250 }, (_, index) => 0x0400000000 + index)
     expect(await collection.refusal(operator.address, "issue", 1n, packed([]), false)).toEqual([
@@ -204,7 +204,7 @@ describe("issuing", () => {
 })
 
 describe("a claim", () => {
-  test("hands the token to the recipient", async () => {
+  test("transfers the token to the recipient", async () => {
     const collection = await newCollection()
     await collection.run(operator.address, "issue", 1n, packed(chips), false)
     expect(await collection.run(operator.address, "claim", 2n, alice.address)).toEqual([
@@ -218,13 +218,13 @@ describe("a claim", () => {
     expect(await collection.read("chipOf", 2n)).toBe(chips[1])
   })
 
-  test("is without effect when repeated for the same recipient", async () => {
+  test("has no effect when repeated for the same recipient", async () => {
     const collection = await startedCollection()
     expect(await collection.run(operator.address, "claim", 1n, alice.address)).toEqual([])
     expect(await collection.read("claimed")).toBe(1n)
   })
 
-  test("is refused for another recipient, and names the owner", async () => {
+  test("is rejected for another recipient, and names the owner", async () => {
     const collection = await startedCollection()
     expect(await collection.refusal(operator.address, "claim", 1n, bob.address)).toEqual([
       "AlreadyClaimed",
@@ -233,7 +233,7 @@ describe("a claim", () => {
     ])
   })
 
-  test("is refused for somebody who came to own the token by transfer", async () => {
+  test("is rejected for an owner who got the token by transfer", async () => {
     const collection = await startedCollection()
     const signature = await signTransfer(collection, {
       serial: 1n,
@@ -249,7 +249,7 @@ describe("a claim", () => {
     ])
   })
 
-  test("is refused for serials that were not issued", async () => {
+  test("is rejected for serials that were not issued", async () => {
     const collection = await startedCollection()
     for (const serial of [0n, 4n, 2n ** 256n - 1n]) {
       expect(await collection.refusal(operator.address, "claim", serial, bob.address)).toEqual([
@@ -259,7 +259,7 @@ describe("a claim", () => {
     }
   })
 
-  test("is refused for nobody and for the collection itself", async () => {
+  test("is rejected for the zero address and for the collection itself", async () => {
     const collection = await startedCollection()
     for (const recipient of [zeroAddress, collection.address]) {
       expect(await collection.refusal(operator.address, "claim", 2n, recipient)).toEqual([
@@ -280,7 +280,7 @@ describe("a claim", () => {
 })
 
 describe("a batch of claims", () => {
-  test("passes over what cannot be claimed and does the rest", async () => {
+  test("skips what cannot be claimed and claims the rest", async () => {
     const collection = await startedCollection()
     const entries: readonly (readonly [bigint, Address])[] = [
       [1n, bob.address],
@@ -310,7 +310,7 @@ describe("a batch of claims", () => {
     expect(await collection.read("balanceOf", bob.address)).toBe(2n)
   })
 
-  test("is without effect when repeated", async () => {
+  test("has no effect when repeated", async () => {
     const collection = await startedCollection()
     const args = [
       [2n, 3n],
@@ -321,7 +321,7 @@ describe("a batch of claims", () => {
     expect(await collection.read("claimed")).toBe(3n)
   })
 
-  test("takes 1 to 250 serials with as many recipients", async () => {
+  test("accepts 1 to 250 serials with as many recipients", async () => {
     const collection = await startedCollection()
     const claimBatch = (serials: number, recipients: number) =>
       collection.refusal(
@@ -346,7 +346,7 @@ describe("a batch of claims", () => {
 })
 
 describe("a claim with authorization", () => {
-  test("hands the token to its sender and records the authorization", async () => {
+  test("transfers the token to its sender and records the authorization", async () => {
     const collection = await startedCollection()
     const typedData = authorization(collection.address, "Claim", {
       serial: 2n,
@@ -364,7 +364,7 @@ describe("a claim with authorization", () => {
     expect(await collection.read("claimed")).toBe(2n)
   })
 
-  test("is refused when repeated", async () => {
+  test("is rejected when repeated", async () => {
     const collection = await startedCollection()
     const args = [2n, bob.address, never, await signClaim(collection, 2n, bob.address)]
     await collection.run(bob.address, "claimWithAuthorization", ...args)
@@ -375,7 +375,7 @@ describe("a claim with authorization", () => {
     ])
   })
 
-  test("leaves nothing to do for the operator's claim for the same recipient", async () => {
+  test("turns the operator's claim for the same recipient into one without effect", async () => {
     const collection = await startedCollection()
     const signature = await signClaim(collection, 2n, bob.address)
     await collection.run(bob.address, "claimWithAuthorization", 2n, bob.address, never, signature)
@@ -392,7 +392,7 @@ describe("a claim with authorization", () => {
     ])
   })
 
-  test("is refused for a serial that was not issued", async () => {
+  test("is rejected for a serial that was not issued", async () => {
     const collection = await startedCollection()
     const args = [4n, bob.address, never, await signClaim(collection, 4n, bob.address)]
     expect(await collection.refusal(bob.address, "claimWithAuthorization", ...args)).toEqual([
@@ -401,7 +401,7 @@ describe("a claim with authorization", () => {
     ])
   })
 
-  test("holds until its deadline to the second", async () => {
+  test("is valid until its deadline, to the second", async () => {
     const collection = await startedCollection()
     const block = await chain.client.getBlock()
     const deadline = block.timestamp + 1800n
@@ -425,7 +425,7 @@ describe("a claim with authorization", () => {
 })
 
 describe("a transfer with authorization", () => {
-  test("moves the owner's token and records the authorization", async () => {
+  test("transfers the owner's token and records the authorization", async () => {
     const collection = await startedCollection()
     const typedData = authorization(collection.address, "Transfer", {
       serial: 1n,
@@ -446,7 +446,7 @@ describe("a transfer with authorization", () => {
     expect(await collection.read("chipOf", 1n)).toBe(chips[0])
   })
 
-  test("works once, even when the token comes back", async () => {
+  test("works once, even if the token comes back", async () => {
     const collection = await startedCollection()
     const there = { serial: 1n, from: alice.address, to: bob.address, nonce: 1n }
     const args = [1n, bob.address, never, await signTransfer(collection, there)]
@@ -467,7 +467,7 @@ describe("a transfer with authorization", () => {
     ])
   })
 
-  test("to oneself uses the authorization up and keeps the balance", async () => {
+  test("to oneself consumes the authorization and keeps the balance", async () => {
     const collection = await startedCollection()
     const self = { serial: 1n, from: alice.address, to: alice.address, nonce: 1n }
     const args = [1n, alice.address, never, await signTransfer(collection, self)]
@@ -494,7 +494,7 @@ describe("a transfer with authorization", () => {
     }
   })
 
-  test("is refused for tokens in custody and for serials that were not issued", async () => {
+  test("is rejected for tokens in custody and for serials that were not issued", async () => {
     const collection = await startedCollection()
     const transfer = (serial: bigint) =>
       collection.refusal(alice.address, "transferWithAuthorization", serial, bob.address, never, "0x")
@@ -502,7 +502,7 @@ describe("a transfer with authorization", () => {
     expect(await transfer(4n)).toEqual(["NotIssued", 4n])
   })
 
-  test("is refused to nobody and to the collection itself", async () => {
+  test("is rejected to the zero address and to the collection itself", async () => {
     const collection = await startedCollection()
     for (const to of [zeroAddress, collection.address]) {
       const signature = await signTransfer(collection, { serial: 1n, from: alice.address, to, nonce: 1n })
@@ -512,7 +512,7 @@ describe("a transfer with authorization", () => {
     }
   })
 
-  test("is refused after its deadline", async () => {
+  test("is rejected after its deadline", async () => {
     const collection = await startedCollection()
     const { timestamp } = await chain.client.getBlock()
     const deadline = timestamp - 1n
@@ -536,14 +536,14 @@ describe("an authorization", () => {
     ["nonce", { ...claim, nonce: 1n }],
     ["deadline", { ...claim, deadline: never - 1n }],
   ] as const) {
-    test(`is refused when it was signed for another ${difference}`, async () => {
+    test(`is rejected if it was signed for another ${difference}`, async () => {
       const collection = await startedCollection()
       const signature = await authorizer.signTypedData(authorization(collection.address, "Claim", message))
       expect(await claimWith(collection, signature)).toEqual(["InvalidAuthorization", 2n, 0n])
     })
   }
 
-  test("is refused when it was signed for another collection or another chain", async () => {
+  test("is rejected if it was signed for another collection or another chain", async () => {
     const collection = await startedCollection()
     const other = await startedCollection()
     const elsewhere = authorization(other.address, "Claim", claim)
@@ -554,14 +554,14 @@ describe("an authorization", () => {
     }
   })
 
-  test("of one kind is refused for the other", async () => {
+  test("of one kind is rejected for the other", async () => {
     const collection = await startedCollection()
     const transfer = { serial: 2n, from: bob.address, to: bob.address, nonce: 0n, deadline: never }
     const signature = await authorizer.signTypedData(authorization(collection.address, "Transfer", transfer))
     expect(await claimWith(collection, signature)).toEqual(["InvalidAuthorization", 2n, 0n])
   })
 
-  test("is refused when somebody else signed it, an operator included", async () => {
+  test("is rejected if somebody else signed it, even an operator", async () => {
     const collection = await startedCollection()
     for (const signer of [operator, admin, bob]) {
       const signature = await signer.signTypedData(authorization(collection.address, "Claim", claim))
@@ -569,7 +569,7 @@ describe("an authorization", () => {
     }
   })
 
-  test("is taken in its one canonical form only", async () => {
+  test("is accepted in its canonical form only", async () => {
     const collection = await startedCollection()
     const signature = await signClaim(collection, 2n, bob.address)
     const { r, s, yParity } = parseSignature(signature)
@@ -586,7 +586,7 @@ describe("an authorization", () => {
     expect(await claimWith(collection, signature)).toBeNull()
   })
 
-  test("dies with its authorizer, and nothing passes while there is none", async () => {
+  test("becomes invalid with its authorizer, and none is valid while there is no authorizer", async () => {
     const own = await deployService(chain)
     const collection = await startedCollection(own)
     const signature = await signClaim(collection, 2n, bob.address)
@@ -602,7 +602,7 @@ describe("an authorization", () => {
     expect(await claimWith(collection, renewed)).toBeNull()
   })
 
-  test("for this chain is refused on a fork of it", async () => {
+  test("for this chain is rejected on a fork of it", async () => {
     const collection = await startedCollection()
     const signature = await signClaim(collection, 2n, bob.address)
     await rpc(chain, "anvil_setChainId", [31338])
@@ -626,7 +626,7 @@ describe("an authorization", () => {
 })
 
 describe("a chip replacement", () => {
-  test("binds the new chip and announces it", async () => {
+  test("binds the new chip and emits an event", async () => {
     const collection = await startedCollection()
     expect(await collection.run(operator.address, "replaceChip", 2n, chips[1], 77)).toEqual([
       ["ChipReplaced", 2n, chips[1], 77],
@@ -637,14 +637,14 @@ describe("a chip replacement", () => {
     expect(await collection.read("chipOf", 3n)).toBe(chips[2])
   })
 
-  test("can be made again and again, back to the first chip too", async () => {
+  test("can be repeated with other chips, even back to the first one", async () => {
     const collection = await startedCollection()
     await collection.run(operator.address, "replaceChip", 2n, chips[1], 77)
     await collection.run(operator.address, "replaceChip", 2n, 77, chips[1])
     expect(await collection.read("chipOf", 2n)).toBe(chips[1])
   })
 
-  test("is without effect when repeated, after the claim too", async () => {
+  test("has no effect when repeated, even after the claim", async () => {
     const collection = await startedCollection()
     await collection.run(operator.address, "replaceChip", 2n, chips[1], 77)
     expect(await collection.run(operator.address, "replaceChip", 2n, chips[1], 77)).toEqual([])
@@ -653,7 +653,7 @@ describe("a chip replacement", () => {
     expect(await collection.read("chipOf", 2n)).toBe(77)
   })
 
-  test("is refused when another chip is bound than was thought", async () => {
+  test("is rejected if another chip is bound than expected", async () => {
     const collection = await startedCollection()
     expect(await collection.refusal(operator.address, "replaceChip", 2n, 76, 77)).toEqual([
       "ChipMismatch",
@@ -663,7 +663,7 @@ describe("a chip replacement", () => {
     ])
   })
 
-  test("is refused once the token is claimed", async () => {
+  test("is rejected once the token is claimed", async () => {
     const collection = await startedCollection()
     expect(await collection.refusal(operator.address, "replaceChip", 1n, chips[0], 77)).toEqual([
       "ChipLocked",
@@ -671,7 +671,7 @@ describe("a chip replacement", () => {
     ])
   })
 
-  test("is refused for chip zero and for serials that were not issued", async () => {
+  test("is rejected for chip zero and for serials that were not issued", async () => {
     const collection = await startedCollection()
     expect(await collection.refusal(operator.address, "replaceChip", 2n, chips[1], 0)).toEqual([
       "InvalidChip",
@@ -713,14 +713,14 @@ describe("a locked token", () => {
 })
 
 describe("after the release", () => {
-  test("tokens are unlocked, in custody too", async () => {
+  test("tokens are unlocked, even in custody", async () => {
     const collection = await releasedCollection()
     expect(await collection.read("locked", 1n)).toBe(false)
     expect(await collection.read("locked", 2n)).toBe(false)
     expect(await collection.read("released")).toBe(true)
   })
 
-  test("an owner moves the token alone", async () => {
+  test("an owner transfers the token alone", async () => {
     const collection = await releasedCollection()
     expect(await collection.run(alice.address, "transferFrom", alice.address, bob.address, 1n)).toEqual([
       ["Transfer", alice.address, bob.address, 1n],
@@ -731,7 +731,7 @@ describe("after the release", () => {
     expect(await collection.read("authorizationNonce", 1n)).toBe(2n)
   })
 
-  test("an approved account moves the token once", async () => {
+  test("an approved account transfers the token once", async () => {
     const collection = await releasedCollection()
     expect(await collection.run(alice.address, "approve", bob.address, 1n)).toEqual([
       ["Approval", alice.address, bob.address, 1n],
@@ -746,7 +746,7 @@ describe("after the release", () => {
     ])
   })
 
-  test("an approval can be taken back", async () => {
+  test("an approval can be revoked", async () => {
     const collection = await releasedCollection()
     await collection.run(alice.address, "approve", bob.address, 1n)
     await collection.run(alice.address, "approve", zeroAddress, 1n)
@@ -757,7 +757,7 @@ describe("after the release", () => {
     ])
   })
 
-  test("an account approved for all moves and approves tokens until that is taken back", async () => {
+  test("an operator for all transfers and approves tokens until revoked", async () => {
     const collection = await releasedCollection()
     expect(await collection.run(alice.address, "setApprovalForAll", bob.address, true)).toEqual([
       ["ApprovalForAll", alice.address, bob.address, true],
@@ -773,7 +773,7 @@ describe("after the release", () => {
     ])
   })
 
-  test("nobody moves a token that is not theirs, or from or to where it cannot be", async () => {
+  test("nobody transfers a token that is not theirs, or from or to an impossible address", async () => {
     const collection = await releasedCollection()
     const transfer = (sender: Address, from: Address, to: Address, serial: bigint) =>
       collection.refusal(sender, "transferFrom", from, to, serial)
@@ -818,7 +818,7 @@ describe("after the release", () => {
     ])
   })
 
-  test("a safe transfer reaches only contracts that accept the token", async () => {
+  test("a safe transfer succeeds only to contracts that accept the token", async () => {
     const collection = await releasedCollection()
     const [accepting, silent, answering, refusing] = ["accepting", "silent", "answering", "refusing"].map(
       freshWallet,
@@ -840,7 +840,7 @@ describe("after the release", () => {
     ])
   })
 
-  test("an authorized transfer still works, and ends an approval", async () => {
+  test("an authorized transfer still works, and clears an approval", async () => {
     const collection = await releasedCollection()
     await collection.run(alice.address, "approve", stranger.address, 1n)
     const transfer = { serial: 1n, from: alice.address, to: bob.address, nonce: 1n }
@@ -849,7 +849,7 @@ describe("after the release", () => {
     expect(await collection.read("getApproved", 1n)).toBe(zeroAddress)
   })
 
-  test("a plain transfer ends the authorizations that were given before", async () => {
+  test("a plain transfer invalidates earlier authorizations", async () => {
     const collection = await releasedCollection()
     const transfer = { serial: 1n, from: alice.address, to: bob.address, nonce: 1n }
     const args = [1n, bob.address, never, await signTransfer(collection, transfer)]
@@ -889,7 +889,7 @@ describe("a collection", () => {
     })
   }
 
-  test("answers for a token's views only once it is issued", async () => {
+  test("returns a token's views only once it is issued", async () => {
     const collection = await startedCollection()
     for (const functionName of [
       "ownerOf",
@@ -914,14 +914,14 @@ describe("a collection", () => {
     expect(await collection.refusal(stranger.address, "balanceOf", zeroAddress)).toEqual(["ZeroAddress"])
   })
 
-  test("takes no money", async () => {
+  test("accepts no ether", async () => {
     const collection = await startedCollection()
     const payment = { from: alice.address, to: collection.address, value: "0x1" }
     await expect(rpc(chain, "eth_call", [payment, "latest"])).rejects.toThrow()
   })
 })
 
-test("the salt of a collection is the hash of its id's bytes, in whatever case the id is written", () => {
+test("the salt of a collection is the hash of its ID's bytes, in either case of the ID", () => {
   const id = "0198f3a2-7c11-7d5e-9f00-0123456789ab"
   expect(collectionSalt(id)).toBe(keccak256("0x0198f3a27c117d5e9f000123456789ab"))
   expect(collectionSalt(id.toUpperCase())).toBe(collectionSalt(id))

@@ -69,7 +69,7 @@ function issueOf({ address: to }: Contract, first: bigint, chips: number[], asCo
   return { to, data: encodeFunctionData({ abi: collectionAbi, functionName: "issue", args }) }
 }
 
-/** Code that reverts with so many bytes, each the same. */
+/** Code that reverts with this many equal bytes. */
 function reverter(size: number): Hex {
   return concatHex([
     "0x62",
@@ -88,7 +88,7 @@ async function place(code: Hex): Promise<Address> {
 }
 
 describe("the desk", () => {
-  test("makes calls of many collections in one transaction, for a key that has their roles", async () => {
+  test("calls many collections in one transaction, for a key that has their roles", async () => {
     const [one, other] = [await stocked(), await stocked()]
     const replaced = encodeFunctionData({
       abi: collectionAbi,
@@ -123,7 +123,7 @@ describe("the desk", () => {
     expect(await other.read("ownerOf", 3n)).toBe(stranger.address)
   })
 
-  test("passes over what a collection refuses, says why, and makes the rest", async () => {
+  test("skips a call that a collection rejects, emits the reason, and makes the rest", async () => {
     const [one, other] = [await stocked(), await stocked()]
     await one.run(operator.address, "claim", 1n, stranger.address)
     const events = await desk.run(operator.address, "run", [
@@ -140,7 +140,7 @@ describe("the desk", () => {
     expect(await other.read("ownerOf", 1n)).toBe(alice.address)
   })
 
-  test("answers with the last refusal when all are refused, and does nothing for no calls", async () => {
+  test("reverts with the last error if all calls are rejected, and does nothing for no calls", async () => {
     const collection = await stocked()
     const calls = [claimOf(collection, 9n), claimOf(collection, 8n)]
     const data = encodeFunctionData({ abi: deskAbi, functionName: "run", args: [calls] })
@@ -152,7 +152,7 @@ describe("the desk", () => {
     expect(await desk.run(operator.address, "run", [])).toEqual([])
   })
 
-  test("passes over an address without a contract, where a call would succeed and do nothing", async () => {
+  test("skips an address without a contract, where a call would succeed without effect", async () => {
     const collection = await stocked()
     const nowhere = account(77).address
     const calls = [claimOf({ ...collection, address: nowhere }, 1n), claimOf(collection, 1n)]
@@ -160,7 +160,7 @@ describe("the desk", () => {
     expect(await desk.run(operator.address, "run", calls)).toEqual([["CallSkipped", 0n, nowhere, reason]])
   })
 
-  test("lends its roles to nobody: a caller needs each call's own, and may not be paused", async () => {
+  test("does not lend its roles: a caller needs each call's own role, and may not be paused", async () => {
     const { factory } = service
     const collection = await stocked()
     const [issue, claim] = [issueOf(collection, 4n, [14]), claimOf(collection, 1n)]
@@ -176,7 +176,7 @@ describe("the desk", () => {
     expect(await refusalOf([claim])).toEqual(["NotAllowed", stranger.address, 2n])
   })
 
-  test("makes no calls but those of the service's work", async () => {
+  test("makes only calls that belong to the service's work", async () => {
     const { address: to } = await stocked()
     for (const data of ["0x", "0x12", "0xa22cb465", "0x42842e0e"] as const) {
       const selector = data.padEnd(10, "0")
@@ -185,7 +185,7 @@ describe("the desk", () => {
     }
   })
 
-  test("copies at most 256 bytes of a refusal, however long it is", async () => {
+  test("copies at most 256 bytes of an error, however long it is", async () => {
     const collection = await stocked()
     const long = await place(reverter(100_000))
     const calls = [claimOf({ ...collection, address: long }, 1n), claimOf(collection, 1n)]
@@ -194,7 +194,7 @@ describe("the desk", () => {
     expect(await collection.read("ownerOf", 1n)).toBe(alice.address)
   })
 
-  test("never takes a failure without a word for a refusal", async () => {
+  test("never takes a failure without data for a rejection", async () => {
     const collection = await stocked()
     const silent = await place("0x5f5ffd")
     const calls = [claimOf(collection, 1n), claimOf({ ...collection, address: silent }, 1n)]
@@ -202,10 +202,10 @@ describe("the desk", () => {
   })
 })
 
-describe("under any gas limit the desk", () => {
-  test("does all that can be done, or nothing: claims, and issuances in slots or as code", async () => {
+describe("with any gas limit the desk", () => {
+  test("does everything possible or nothing: claims, and issuances in slots or as code", async () => {
     const [one, other] = [await stocked(), await stocked()]
-    // The dear one last: what is left when it lacks gas would be enough to pass over it.
+    // The expensive call last: what is left when it lacks gas would be enough to skip it.
     const chips = Array.from({ length: 250 }, (_each, index) => 100 + index)
     const calls = [
       claimOf(one, 1n),

@@ -55,13 +55,13 @@ async function now(): Promise<bigint> {
   return (await chain.client.getBlock()).timestamp
 }
 
-/** What a call would be refused with; null: it would not. */
+/** The error that a call would revert with; null if none. */
 function issuingBy(collection: Contract, account: Address) {
   return collection.refusal(account, "issue", 1n, chips, false)
 }
 
 describe("a factory", () => {
-  test("starts with the admin, guardian, authorizer, roles and base it was given", async () => {
+  test("starts with the given admin, guardian, authorizer, roles and base URI", async () => {
     const { factory } = await deployService(chain, "https://tokens.test/metadata")
     expect(await factory.read("generation")).toBe(2n)
     expect(await factory.read("admin")).toBe(admin.address)
@@ -77,7 +77,7 @@ describe("a factory", () => {
     expect(await factory.read("baseURI")).toBe("https://tokens.test/metadata")
   })
 
-  test("is not deployed without an admin, or with roles that there are not", async () => {
+  test("cannot be deployed without an admin or with unknown roles", async () => {
     const contract = { abi: factoryAbi, bytecode: factoryBytecode } as const
     const grants = (roles: bigint) => [{ account: operator.address, roles }]
     for (const args of [
@@ -98,7 +98,7 @@ describe("a factory", () => {
     ["ジ".repeat(256), "ジジジジ"],
     ["x".repeat(4_096), "L".repeat(255)],
   ] as const) {
-    test(`deploys a collection named with ${name.length} and ${symbol.length} characters where it was predicted`, async () => {
+    test(`deploys a collection with a name of ${name.length} and a symbol of ${symbol.length} characters at the predicted address`, async () => {
       const { factory } = service
       const salt = collectionSalt("0198f3a2-7c11-7d5e-9f00-0123456789ab")
       const predicted = collectionAddress(2, { factory: factory.address, salt, name, symbol })
@@ -112,7 +112,7 @@ describe("a factory", () => {
     })
   }
 
-  test("deploys exact ERC-1167 clones, which explorers know", async () => {
+  test("deploys exact ERC-1167 clones, which explorers recognize", async () => {
     const { address } = await newCollection()
     const target = service.implementation.slice(2).toLowerCase()
     expect(await chain.client.getCode({ address })).toBe(
@@ -120,7 +120,7 @@ describe("a factory", () => {
     )
   })
 
-  test("answers a repeated deployment with the same address and no event", async () => {
+  test("returns the same address for a repeated deployment and emits no event", async () => {
     const args = [keccak256("0x02"), "Repeated", "REP"] as const
     await service.factory.run(operator.address, "deploy", ...args)
     expect(await service.factory.run(operator.address, "deploy", ...args)).toEqual([])
@@ -134,7 +134,7 @@ describe("a factory", () => {
     )
   })
 
-  test("gives names and symbols that read alike when joined different addresses", async () => {
+  test("gives different addresses to names and symbols that are equal when concatenated", async () => {
     const addresses = await Promise.all(
       [
         ["AB", "C"],
@@ -145,7 +145,7 @@ describe("a factory", () => {
     expect(new Set(addresses).size).toBe(3)
   })
 
-  test("refuses names and symbols that are too long", async () => {
+  test("rejects names and symbols that are too long", async () => {
     const refusal = (name: number, symbol: number) =>
       service.factory.refusal(
         operator.address,
@@ -158,11 +158,11 @@ describe("a factory", () => {
     expect(await refusal(1, 256)).toEqual(["NameTooLong", 256n])
   })
 
-  test("says that a deployment failed where the clone could not be made", async () => {
+  test("reports a failed deployment if the clone could not be created", async () => {
     const salt = keccak256("0x0404")
     const [name, symbol] = ["Name", "SYM"]
     const address = (await service.factory.read("addressOf", salt, name, symbol)) as Address
-    // An account that has sent something cannot become a contract.
+    // An account that has sent a transaction cannot become a contract.
     await rpc(chain, "anvil_setNonce", [address, numberToHex(1)])
     const refusal = await service.factory.refusal(operator.address, "deploy", salt, name, symbol)
     expect(refusal).toEqual(["DeploymentFailed", salt])
@@ -183,7 +183,7 @@ describe("a factory", () => {
         expect(await service.factory.refusal(caller, functionName, ...args)).toEqual(["NotAdmin", caller])
   })
 
-  test("hands its admin over in two steps", async () => {
+  test("transfers its admin role in two steps", async () => {
     const { factory } = await deployService(chain)
     expect(await factory.run(admin.address, "transferAdmin", bob.address)).toEqual([
       ["AdminTransferStarted", admin.address, bob.address],
@@ -202,7 +202,7 @@ describe("a factory", () => {
     expect(await factory.refusal(bob.address, "acceptAdmin")).toEqual(["NotPendingAdmin", bob.address])
   })
 
-  test("is the only one whom implementation and clones obey", async () => {
+  test("is the only one that the implementation and the clones obey", async () => {
     const clone = await newCollection()
     const rules = { authorizer: admin.address, releaseAt: 1n, paused: false }
     for (const contract of [clone, contractAt(chain, service.implementation, collectionAbi)])
@@ -218,7 +218,7 @@ describe("a factory", () => {
       }
   })
 
-  test("has an implementation that is no collection itself", async () => {
+  test("has an implementation that is not a collection itself", async () => {
     const implementation = contractAt(chain, service.implementation, collectionAbi)
     expect(await issuingBy(implementation, operator.address)).toEqual(["NotClone"])
     expect(await implementation.read("name")).toBe("")
@@ -234,7 +234,7 @@ describe("roles", () => {
     replace: [4n, ["replaceChip", 1n, 1, 2]],
   } as const
 
-  test("each let a key do its own, and nothing of the others", async () => {
+  test("allow a key exactly what they name", async () => {
     const { factory } = service
     const collection = await newCollection()
     await collection.run(operator.address, "issue", 1n, packed([1]), false)
@@ -254,7 +254,7 @@ describe("roles", () => {
     }
   })
 
-  test("are taken back in all collections at once, and are none that do not exist", async () => {
+  test("are revoked in all collections at once, and unknown ones are rejected", async () => {
     const { factory } = service
     const [one, other] = [await newCollection(), await newCollection()]
     await factory.run(admin.address, "setRoles", bob.address, 1n)
@@ -272,11 +272,11 @@ describe("roles", () => {
     expect(await factory.refusal(admin.address, "setRoles", zeroAddress, 1n)).toEqual(["ZeroAddress"])
   })
 
-  test("go to 32 keys at a time, in whatever order they come and go", async () => {
+  test("can be held by 32 keys at a time, in whatever order they come and go", async () => {
     const { factory, keys } = await fullService()
     const [last, extra] = [keys[31] as Address, stranger.address]
     expect(await factory.refusal(admin.address, "setRoles", extra, 1n)).toEqual(["TooManyKeys", 32n])
-    // To give another role, or none to somebody who has none, takes no room.
+    // Changing a key's roles, or revoking those of a key without any, takes no slot.
     expect(await factory.refusal(admin.address, "setRoles", keys[3] as Address, 1n)).toBeNull()
     expect(await factory.refusal(admin.address, "setRoles", extra, 0n)).toBeNull()
     const gone = [keys[0], last, keys[7]]
@@ -287,7 +287,7 @@ describe("roles", () => {
   })
 })
 
-/** A factory with as many keys as it takes. */
+/** A factory with the maximum number of keys. */
 async function fullService() {
   const keys = Array.from({ length: 32 }, (_each, index) => account(20 + index).address)
   const grants = keys.map((key) => ({ account: key, roles: 15n }))
@@ -298,7 +298,7 @@ async function fullService() {
 }
 
 describe("a pause", () => {
-  test("stops every key, old or named meanwhile, and ends by the admin alone", async () => {
+  test("stops every key, including keys added meanwhile, and only the admin can end it", async () => {
     const { factory } = await deployService(chain)
     const own = { ...service, factory, implementation: (await factory.read("implementation")) as Address }
     const collection = await newCollection(own)
@@ -318,7 +318,7 @@ describe("a pause", () => {
       ])
     }
     expect(await factory.refusal(guardian.address, "resume")).toEqual(["NotAdmin", guardian.address])
-    // A second pause changes nothing that the end of the first does not undo.
+    // A second pause changes nothing that ending the first does not undo.
     await factory.run(admin.address, "pause")
     await factory.run(admin.address, "setRoles", operator.address, 0n)
     expect(await factory.run(admin.address, "resume")).toEqual([["Resumed"]])
@@ -327,7 +327,7 @@ describe("a pause", () => {
     expect(await issuingBy(collection, operator.address)).toEqual(["NotAllowed", operator.address, 1n])
   })
 
-  test("stops all 32 keys in one transaction that a block has room for", async () => {
+  test("stops all 32 keys in one transaction that fits into a block", async () => {
     const { factory } = await fullService()
     const gas = await chain.client.estimateContractGas({
       ...{ address: factory.address, abi: factoryAbi, account: guardian.address, functionName: "pause" },
@@ -338,7 +338,7 @@ describe("a pause", () => {
       expect(await factory.read("roles", key)).toBe(143n)
   })
 
-  test("has another guardian, or none, when the admin says so", async () => {
+  test("has another guardian, or none, if the admin sets it", async () => {
     const { factory } = await deployService(chain)
     expect(await factory.run(admin.address, "setGuardian", bob.address)).toEqual([
       ["GuardianSet", bob.address],
@@ -349,7 +349,7 @@ describe("a pause", () => {
 })
 
 describe("a release", () => {
-  test("comes seven days after it was announced, by itself, and then cannot be taken back", async () => {
+  test("takes effect by itself seven days after its announcement, and is then irreversible", async () => {
     const { factory } = await deployService(chain)
     const [announced] = await factory.run(admin.address, "announceRelease")
     const at = (await now()) + BigInt(week)
@@ -364,7 +364,7 @@ describe("a release", () => {
       expect(await factory.refusal(caller, "cancelRelease")).toEqual(["AlreadyReleased", at])
   })
 
-  test("is taken back by guardian or admin before its time, and begins anew when announced anew", async () => {
+  test("can be cancelled by guardian or admin before that, and starts over when announced again", async () => {
     const { factory } = await deployService(chain)
     for (const caller of [guardian.address, admin.address]) {
       await factory.run(admin.address, "announceRelease")
@@ -381,7 +381,7 @@ describe("a release", () => {
     expect(await factory.read("releaseAt")).toBe((await now()) + BigInt(week))
   })
 
-  test("and a pause leave each other and the authorizer alone", async () => {
+  test("and a pause do not affect each other or the authorizer", async () => {
     const { factory } = await deployService(chain)
     await factory.run(admin.address, "announceRelease")
     const at = await factory.read("releaseAt")
@@ -393,8 +393,8 @@ describe("a release", () => {
   })
 })
 
-describe("the metadata's base", () => {
-  test("makes the addresses of tokens and collections, and is empty until it is set", async () => {
+describe("the metadata base URI", () => {
+  test("determines the URIs of tokens and collections, and is empty until it is set", async () => {
     const { factory, ...rest } = await deployService(chain)
     const collection = await newCollection({ factory, ...rest })
     await collection.run(operator.address, "issue", 1n, packed([1, 2]), false)
@@ -407,7 +407,7 @@ describe("the metadata's base", () => {
     expect(await collection.refusal(stranger.address, "tokenURI", 3n)).toEqual(["NotIssued", 3n])
   })
 
-  test("stays for good once it is frozen, which an empty one cannot be", async () => {
+  test("is permanent once frozen, and an empty one cannot be frozen", async () => {
     const { factory } = await deployService(chain)
     expect(await factory.refusal(admin.address, "freezeBaseURI")).toEqual(["BaseIsEmpty"])
     await factory.run(admin.address, "setBaseURI", "ipfs://folder")
@@ -416,7 +416,7 @@ describe("the metadata's base", () => {
     expect(await factory.read("baseURIFrozen")).toBe(true)
   })
 
-  test("is asked for anew by whoever keeps copies when an issuing key says so", async () => {
+  test("can be announced as changed by an issuing key, for those that cache it", async () => {
     const collection = await newCollection()
     const refresh = (from: bigint, to: bigint) =>
       collection.run(operator.address, "refreshMetadata", from, to)
@@ -429,7 +429,7 @@ describe("the metadata's base", () => {
   })
 })
 
-test("the salt of a collection is the hash of its id's bytes, in whatever case the id is written", () => {
+test("the salt of a collection is the hash of its ID's bytes, in either case of the ID", () => {
   const id = "0198f3a2-7c11-7d5e-9f00-0123456789ab"
   expect(collectionSalt(id)).toBe(keccak256("0x0198f3a27c117d5e9f000123456789ab" as Hex))
   expect(collectionSalt(id.toUpperCase())).toBe(collectionSalt(id))

@@ -23,7 +23,7 @@ import {
   startChain,
 } from "../harness/contracts.ts"
 
-// Whole transactions; `bun run bench gas` shows the same beside others, and what each is made of.
+// Whole transactions; `bun run bench gas` shows them next to others, and what each consists of.
 
 setDefaultTimeout(30_000)
 const holder = account(3)
@@ -40,7 +40,7 @@ async function gasOf(from: Address, to: Address, data: Hex): Promise<number> {
   return receipt.gasUsed
 }
 
-/** Five random bytes, as real chip ids are. */
+/** Five random bytes, like a real chip ID. */
 function chipOf(serial: number): number {
   return Number.parseInt(keccak256(numberToHex(serial, { size: 8 })).slice(2, 12), 16)
 }
@@ -84,7 +84,7 @@ test("the contracts stay within their gas budget", async () => {
   expect(await collection.read("issued")).toBe(106n)
 })
 
-test("twenty claims over twenty collections stay within theirs", async () => {
+test("twenty claims across twenty collections stay within theirs", async () => {
   const service = await deployService(chain)
   const args = [service.factory.address]
   const { address } = await deploy(chain, admin.address, { abi: deskAbi, bytecode: deskBytecode, args })

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { type BrokenRule, breakRule, copyProject, removeCopy } from "../harness/project-copy.ts"
 
-/** A rule of the contracts broken on purpose, and the test that must notice. */
+/** A contract rule that is broken on purpose, and the test file that must detect it. */
 type Mutation = BrokenRule & { noticed_by: string }
 
 const collection = "contracts/ServiceCollection.sol"
@@ -98,7 +98,7 @@ export const mutations: Mutation[] = [
   },
 ]
 
-/** The tests that fail on contracts with the mutation in a copy of the project. */
+/** The tests that fail with the mutated contracts in a copy of the project. */
 async function failuresOf(mutation: Mutation): Promise<string[]> {
   const { name, noticed_by } = mutation
   const folder = copyProject()
@@ -120,7 +120,7 @@ function run(cwd: string, words: string[]): { exitCode: number; said: string } {
   return { exitCode, said: stderr.toString() }
 }
 
-/** `bun test/contracts/mutations.ts [TEXT]`: breaks every rule whose name has the text, one after the other. */
+/** `bun test/contracts/mutations.ts [TEXT]`: breaks every rule whose name contains the text, one after the other. */
 if (import.meta.main) {
   let unnoticed = 0
   for (const mutation of mutations.filter(({ name }) => name.includes(process.argv[2] ?? ""))) {

@@ -41,7 +41,7 @@ type Token = {
   approved: Address
 }
 
-/** What the contracts are supposed to know: a collection, and the one beside it that work at the desk is for too. */
+/** The expected state of the contracts: a collection, and a second one that the desk can also work on. */
 type Model = {
   collection: Address
   tokens: Token[]
@@ -50,15 +50,15 @@ type Model = {
   beside: Model | null
 }
 
-/** What holds for all collections of a factory. */
+/** What applies to all collections of a factory. */
 type Rules = { released: boolean; paused: boolean }
 
-/** What a call is supposed to do: be refused with an error, or emit these events. */
+/** The expected outcome of a call: an error, or these events. */
 type Outcome = { refusal: Event } | { events: readonly Event[] }
 
 type Call = { from: Address; functionName: string; args: readonly unknown[]; outcome: Outcome }
 
-/** A step looks at the model to form a call, predicts its outcome and changes the model accordingly. */
+/** A step builds a call from the model, predicts its outcome and updates the model accordingly. */
 type Step = (model: Model) => Promise<Call> | Call
 
 const deadline = 2n ** 64n
@@ -85,14 +85,14 @@ beforeAll(async () => {
   contracts = new Map(made.map((contract) => [contract.address, contract]))
   const args = [service.factory.address]
   const { address } = await deploy(chain, admin.address, { abi: deskAbi, bytecode: deskBytecode, args })
-  // It refuses with what the collections say.
+  // Its errors include those of the collections.
   desk = contractAt(chain, address, [...deskAbi, ...collectionAbi])
   await service.factory.run(admin.address, "setRoles", address, 7n)
 })
 
 afterAll(() => chain.stop())
 
-test("any sequence of calls has the outcomes and leaves the state that the model predicts", async () => {
+test("any sequence of calls has the outcomes and the final state that the model predicts", async () => {
   await fc.assert(
     fc.asyncProperty(anyStart, fc.array(anyStep, { minLength: 15, maxLength: 40 }), async (start, steps) => {
       const snapshot = await rpc(chain, "evm_snapshot", [])
@@ -171,7 +171,7 @@ async function compareViews(model: Model): Promise<void> {
   expect(await collection.refusal(admin.address, "ownerOf", next)).toEqual(["NotIssued", next])
 }
 
-/** Some units, one of them claimed; half of the time of a service that has ended. */
+/** Some units, one of them claimed; in half of the cases the service has been released. */
 const anyStart: fc.Arbitrary<Step[]> = fc
   .tuple(fc.array(anyChip, { minLength: 3, maxLength: 7 }), anyWallet, fc.boolean(), fc.boolean())
   .map(([chips, { address }, ended, asCode]) => [
@@ -180,7 +180,7 @@ const anyStart: fc.Arbitrary<Step[]> = fc
     ...(ended ? [release] : []),
   ])
 
-/** What a key is for, of one collection; the desk joins it. */
+/** The kinds of work that a key does on one collection; the desk combines them. */
 const anyWork: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: fc.tuple(anyChips, fc.constant(undefined), fc.boolean()).map(issueNext) },
   {
@@ -245,7 +245,7 @@ function issueAnywhere([offset, chips, asCode]: [number, number[], boolean]): St
   }
 }
 
-/** Repeats what was issued, or a part of it, however it was grouped then. */
+/** Repeats all or part of an issuance, with any batch boundaries. */
 function issueAgain([start, length, asCode]: [number, number, boolean]): Step {
   return (model) => {
     const first = model.tokens.length === 0 ? 1 : 1 + (start % model.tokens.length)
@@ -346,7 +346,7 @@ function claimWithAuthorization([serial, wallet, genuine]: [number, typeof admin
   }
 }
 
-/** Mostly sent by the owner, sometimes by somebody else, and sometimes with an authorization of a nonce before. */
+/** Usually sent by the owner, sometimes by another account, and sometimes with an authorization of an earlier nonce. */
 function transferWithAuthorization([serial, other, to, staleness]: [
   number,
   typeof admin,
@@ -468,10 +468,10 @@ function approveForAll([{ address: from }, { address: to }, approved]: [
   }
 }
 
-/** Work for either collection in one transaction: what is refused is passed over, and all of it is a refusal. */
+/** Work for both collections in one transaction: rejected calls are skipped, and if all are, it reverts. */
 function runAtDesk([works, from]: [[Step, boolean][], Address]): Step {
   return async (model) => {
-    // The desk may do what the operator may. Whoever may not work changes nothing, whatever he asks for.
+    // The desk may do what the operator may. A caller without a role changes nothing, whatever it requests.
     const isAllowed = mayWork(model, from)
     const asked = isAllowed ? model : structuredClone(model)
     const made: { to: Address; call: Call }[] = []
@@ -495,7 +495,7 @@ function runAtDesk([works, from]: [[Step, boolean][], Address]): Step {
   }
 }
 
-/** The bits of the role that each call takes. */
+/** The role bits that each call requires. */
 const roles: Record<string, bigint> = { issue: 1n, claim: 2n, claimBatch: 2n, replaceChip: 4n }
 
 function encoded(functionName: string, args: readonly unknown[]): Hex {
@@ -520,7 +520,7 @@ function resume({ rules }: Model): Call {
 async function release({ rules }: Model): Promise<Call> {
   if (!rules.released) await releaseService(service)
   rules.released = true
-  // Its time has come, so it can no longer be taken back.
+  // The release has taken effect, so it can no longer be cancelled.
   const at = await service.factory.read("releaseAt")
   return {
     from: admin.address,

@@ -20,7 +20,7 @@ import {
   startChain,
 } from "../harness/contracts.ts"
 
-// A key of the service is in a thief's hands. Each test says what the thief can take, what not, and what ends it.
+// A thief has a key of the service. Each test says what the thief can take, what not, and what ends it.
 
 setDefaultTimeout(30_000)
 const [owner, thief] = [account(3), account(5)]
@@ -28,7 +28,7 @@ const never = 2n ** 64n
 
 let chain: Chain
 let service: Service
-/** Serial 1 has an owner, 2 and 3 are in custody. */
+/** Serial 1 has an owner; 2 and 3 are in custody. */
 let collection: Contract
 
 beforeAll(async () => {
@@ -42,12 +42,12 @@ beforeEach(async () => {
 })
 afterAll(() => chain.stop())
 
-/** What keeps the thief from a call; null: nothing does. */
+/** The error that a call by the thief reverts with; null if none. */
 async function obstacle(functionName: string, ...args: readonly unknown[]): Promise<unknown> {
   return (await collection.refusal(thief.address, functionName, ...args))?.[0] ?? null
 }
 
-/** The key in the thief's hands is this one. */
+/** Gives the thief's key these roles. */
 async function stolen(roles: bigint): Promise<void> {
   await service.factory.run(admin.address, "setRoles", thief.address, roles)
 }
@@ -69,18 +69,18 @@ const calls: Record<"issue" | "claim" | "replace", Attempt> = {
   replace: ["replaceChip", 2n, 12, 66],
 }
 
-test("a key that issues can make false units, which nobody owns; it takes none, and its end is one call", async () => {
+test("an issuing key can issue false units, which nobody owns; it can take none, and one call ends it", async () => {
   await stolen(1n)
   await collection.run(thief.address, ...calls.issue)
   expect(await collection.read("ownerOf", 4n)).toBe(collection.address)
   for (const call of [calls.claim, calls.replace]) expect(await obstacle(...call)).toBe("NotAllowed")
   await takeAway()
   expect(await obstacle("issue", 5n, packed([67]), false)).toBe("NotAllowed")
-  // The false one stays; serials go on behind it.
+  // The false unit stays; serials continue behind it.
   await collection.run(operator.address, "issue", 5n, packed([14]), false)
 })
 
-test("a key that claims can take what is in custody, of every brand; never what has an owner", async () => {
+test("a claiming key can take what is in custody, of every brand, but never what has an owner", async () => {
   const other = await deployCollection(service, "another brand's")
   await other.run(operator.address, "issue", 1n, packed([21, 22]), false)
   await stolen(2n)
@@ -88,7 +88,7 @@ test("a key that claims can take what is in custody, of every brand; never what 
   await other.run(thief.address, "claim", 1n, thief.address)
   expect(await obstacle("claim", 1n, thief.address)).toBe("AlreadyClaimed")
   for (const call of [calls.issue, calls.replace]) expect(await obstacle(...call)).toBe("NotAllowed")
-  // The guardian stops it at once, everything else with it, until the admin has taken the role away.
+  // The guardian stops it at once, and everything else, until the admin has revoked the role.
   await service.factory.run(guardian.address, "pause")
   expect(await obstacle("claim", 3n, thief.address)).toBe("NotAllowed")
   await takeAway()
@@ -97,7 +97,7 @@ test("a key that claims can take what is in custody, of every brand; never what 
   expect(await collection.refusal(operator.address, "claim", 3n, owner.address)).toBeNull()
 })
 
-test("a key that replaces can bind other chips to what nobody owns yet, which can be undone", async () => {
+test("a replacing key can bind other chips to unclaimed units, which can be undone", async () => {
   await stolen(4n)
   await collection.run(thief.address, ...calls.replace)
   expect(await obstacle("replaceChip", 1n, 11, 66)).toBe("ChipLocked")
@@ -108,7 +108,7 @@ test("a key that replaces can bind other chips to what nobody owns yet, which ca
   expect(await collection.read("chipOf", 2n)).toBe(12)
 })
 
-test("a desk lets those in who have roles at the factory it was made for: no other one may give it any", async () => {
+test("a desk trusts only roles at its own factory, and no other factory may give it any", async () => {
   const other = await deployService(chain)
   const { address } = await deploy(chain, admin.address, {
     abi: deskAbi,
@@ -123,7 +123,7 @@ test("a desk lets those in who have roles at the factory it was made for: no oth
   expect(await collection.read("ownerOf", 2n)).toBe(thief.address)
 })
 
-test("a key that deploys can make empty collections, and touch none", async () => {
+test("a deploying key can deploy empty collections, and change none", async () => {
   await stolen(8n)
   await service.factory.run(thief.address, "deploy", keccak256(stringToHex("false")), "False", "F")
   for (const call of Object.values(calls)) expect(await obstacle(...call)).toBe("NotAllowed")
@@ -132,7 +132,7 @@ test("a key that deploys can make empty collections, and touch none", async () =
   expect((await service.factory.refusal(thief.address, "deploy", ...again))?.[0]).toBe("NotAllowed")
 })
 
-test("the authorizer's key lets the thief claim what is in custody; an owner's token moves only by its owner", async () => {
+test("the authorizer's key lets the thief claim what is in custody; an owner's token moves only with its owner", async () => {
   const claimBy = async (signer: typeof owner, serial: bigint) => {
     const message = { serial, recipient: thief.address, nonce: 0n, deadline: never }
     const signature = await signer.signTypedData(authorization(collection.address, "Claim", message))
@@ -143,12 +143,12 @@ test("the authorizer's key lets the thief claim what is in custody; an owner's t
   expect(await obstacle("transferWithAuthorization", 1n, thief.address, never, transfer)).toBe("NotOwner")
   const next = account(9)
   await service.factory.run(admin.address, "setAuthorizer", next.address, 0n)
-  // Without an overlap what was handed out ends too; the service hands it out anew.
+  // Without an overlap, issued authorizations become invalid as well; the service issues them again.
   expect(await obstacle(...(await claimBy(authorizer, 3n)))).toBe("InvalidAuthorization")
   expect(await obstacle(...(await claimBy(next, 3n)))).toBeNull()
 })
 
-test("the guardian's key can stop the service and keep it from ending, and nothing else", async () => {
+test("the guardian's key can pause the service and cancel its release, and nothing else", async () => {
   const { factory } = service
   await factory.run(admin.address, "setGuardian", thief.address)
   await factory.run(thief.address, "pause")
@@ -164,16 +164,16 @@ test("the guardian's key can stop the service and keep it from ending, and nothi
   expect((await factory.refusal(thief.address, "pause"))?.[0]).toBe("NotGuardian")
 })
 
-test("the admin's key takes whatever a role can take, but frees no owner's token in less than seven days", async () => {
+test("the admin's key can do whatever a role can, but releases no owner's token within seven days", async () => {
   const { factory } = service
-  // The thief has it; the guardian has noticed.
+  // The thief has it, and the guardian has noticed.
   await factory.run(admin.address, "announceRelease")
   await passTime(chain, 6 * 24 * 3_600)
   await factory.run(guardian.address, "cancelRelease")
   await passTime(chain, 2 * 24 * 3_600)
   expect(await factory.read("released")).toBe(false)
   expect(await obstacle("transferFrom", owner.address, thief.address, 1n)).toBe("TransfersLocked")
-  // Whoever holds it can also hand it on, which the thief cannot hinder by being asked only.
+  // The true admin can also transfer the role, which the thief cannot prevent by being named.
   await factory.run(admin.address, "transferAdmin", thief.address)
   await factory.run(admin.address, "transferAdmin", account(9).address)
   expect((await factory.refusal(thief.address, "acceptAdmin"))?.[0]).toBe("NotPendingAdmin")

@@ -53,7 +53,7 @@ async function issueAll({ address: to }: Contract, batches: Batch[]): Promise<vo
   }
 }
 
-/** So many stores, with batches in slots between them. */
+/** This many stores, with batches in slots between them. */
 function batchesWith(stores: number, chance: ReturnType<typeof streamOf>): Batch[] {
   const batches: Batch[] = []
   for (let made = 0, first = 1; made < stores; ) {
@@ -77,7 +77,7 @@ describe(`chips in slots and in 300 stores, with the seed ${seed},`, () => {
     await issueAll(collection, batches)
   })
 
-  test("are each found again", async () => {
+  test("are all found again", async () => {
     const found = await Promise.all(chips.map((_chip, index) => collection.read("chipOf", BigInt(index + 1))))
     expect(found).toEqual(chips)
     expect(await chain.client.getTransactionCount({ address: collection.address })).toBe(301)
@@ -94,7 +94,7 @@ describe(`chips in slots and in 300 stores, with the seed ${seed},`, () => {
     }
   })
 
-  test("are issued once, however a repeat is cut and kept", async () => {
+  test("are issued once, however a repetition is split and stored", async () => {
     const chance = streamOf(seed, "repeats")
     const refusalOf = (first: number, of: number[], asCode: boolean) =>
       collection.refusal(operator.address, "issue", BigInt(first), packed(of), asCode)
@@ -130,7 +130,7 @@ describe(`chips in slots and in 300 stores, with the seed ${seed},`, () => {
     expect(await collection.read("issued")).toBe(BigInt(chips.length))
   })
 
-  test("cannot be called as contracts, and are replaced like others", async () => {
+  test("cannot be called as contracts, and can be replaced like others", async () => {
     const address = getContractAddress({ from: collection.address, nonce: 1n })
     const { data } = await chain.client.call({ to: address, data: "0x12345678" })
     expect(data).toBeUndefined()
@@ -155,7 +155,7 @@ test("a store is found by the address of its number, however large that is", asy
 })
 
 describe("serials", () => {
-  test("end at the highest that a store has room for", async () => {
+  test("end at the highest one that a store has room for", async () => {
     const collection = await deployCollection(service, "serials")
     await setCounts(collection, { issued: 2n ** 32n - 2n, stores: 0n })
     expect(await collection.read("issued")).toBe(2n ** 32n - 2n)
@@ -168,7 +168,7 @@ describe("serials", () => {
   })
 })
 
-/** As after as many issuances: the counts share a slot, 64 bits each, issued, claimed and stores. */
+/** As after this many issuances: the counts share a slot, 64 bits each, issued, claimed and stores. */
 async function setCounts({ address }: Contract, counts: { issued: bigint; stores: bigint }): Promise<void> {
   const slot = numberToHex(6, { size: 32 })
   const word = numberToHex(counts.issued | (counts.stores << 128n), { size: 32 })

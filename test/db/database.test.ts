@@ -35,13 +35,13 @@ for (const engine of engines)
   describe(engine.name, () => {
     const databases = useEngine(engine)
 
-    describe("a database transaction", () => {
-      test("answers what its work answers", async () => {
+    describe("a transaction", () => {
+      test("returns what its callback returns", async () => {
         const { db } = await openCounters(databases)
         expect(await db.transaction(async () => 42)).toBe(42)
       })
 
-      test("shows its rows to nobody before it is committed", async () => {
+      test("shows its rows to no one before it commits", async () => {
         const { db, other } = await openCounters(databases)
         const written = Promise.withResolvers<void>()
         const seen = Promise.withResolvers<void>()
@@ -67,7 +67,7 @@ for (const engine of engines)
         expect(seen).toEqual([{ id: "a", value: 1 }])
       })
 
-      test("leaves nothing when its work throws, and throws the same", async () => {
+      test("is rolled back when its callback throws, and rethrows the error", async () => {
         const { db } = await openCounters(databases)
         const refusal = new Error("no")
         const outcome = db.transaction(async (tx) => {
@@ -78,7 +78,7 @@ for (const engine of engines)
         expect(await valuesIn(db)).toEqual({})
       })
 
-      test("that throws leaves those of the same turn standing", async () => {
+      test("that throws does not affect others of the same group commit", async () => {
         const { db } = await openCounters(databases)
         const outcomes = await Promise.allSettled(
           Array.from({ length: 40 }, (_, value) =>
@@ -93,7 +93,7 @@ for (const engine of engines)
         expect(Object.keys(await valuesIn(db)).length).toBe(30)
       })
 
-      test("whose statement is refused leaves those of the same turn standing", async () => {
+      test("with a failing statement does not affect others of the same group commit", async () => {
         const { db } = await openCounters(databases)
         await add(db, "a", 1)
         const outcomes = await Promise.allSettled([add(db, "b", 1), add(db, "a", 2), add(db, "c", 1)])
@@ -101,7 +101,7 @@ for (const engine of engines)
         expect(await valuesIn(db)).toEqual({ a: 1, b: 1, c: 1 })
       })
 
-      test("is answered only when another connection can see it", async () => {
+      test("returns only when another connection can see its rows", async () => {
         const { db, other } = await openCounters(databases)
         const seen = await Promise.all(
           Array.from({ length: 30 }, async (_, value) => {
@@ -115,7 +115,7 @@ for (const engine of engines)
         expect(seen).toEqual(Array.from({ length: 30 }, (_, value) => [{ id: `${value}`, value }]))
       })
 
-      test("that keeps a failed statement's error to itself is never answered without its rows", async () => {
+      test("whose callback swallows a statement's error never succeeds without its rows", async () => {
         const { db } = await openCounters(databases)
         await add(db, "a", 1)
         const answered = await db
@@ -133,20 +133,20 @@ for (const engine of engines)
         expect("b" in (await valuesIn(db))).toBe(answered)
       })
 
-      test("cannot be opened inside another", async () => {
+      test("cannot be nested", async () => {
         const { db } = await openCounters(databases)
         const nested = db.transaction(async () => await db.transaction(async () => 1))
         await expect(nested).rejects.toThrow("a database transaction cannot be opened inside another one")
         expect(await db.transaction(async () => 2)).toBe(2)
       })
 
-      test("refuses a read of the database inside it", async () => {
+      test("cannot use the database's own read methods inside", async () => {
         const { db } = await openCounters(databases)
         const reading = db.transaction(async () => await db.read.select().from(counters))
         await expect(reading).rejects.toThrow("inside a database transaction only its tx may be used")
       })
 
-      test("can be read past once it is over, by what its work started", async () => {
+      test("that is over no longer restricts what its callback started", async () => {
         const { db } = await openCounters(databases)
         const over = Promise.withResolvers<void>()
         const { later } = await db.transaction(async () => ({
@@ -156,7 +156,7 @@ for (const engine of engines)
         expect(await later).toEqual({})
       })
 
-      test("that is over takes no statement, which would join the next one", async () => {
+      test("that is over accepts no statement, which would join the next one", async () => {
         const { db } = await openCounters(databases)
         const over = Promise.withResolvers<void>()
         let late: Promise<unknown> = Promise.resolve()
@@ -175,7 +175,7 @@ for (const engine of engines)
         expect(await valuesIn(db)).toEqual({ next: 1 })
       })
 
-      test("reports a refused statement without the values it was given", async () => {
+      test("reports a failing statement without its values", async () => {
         const { db } = await openCounters(databases)
         await add(db, "a secret", 1)
         const refusal = await add(db, "a secret", 1).catch((error) => error)
@@ -184,8 +184,8 @@ for (const engine of engines)
       })
     })
 
-    describe("what follows a commit", () => {
-      test("sees its rows on another connection", async () => {
+    describe("an after-commit callback", () => {
+      test("sees the rows on another connection", async () => {
         const { db, other } = await openCounters(databases)
         const seen = Promise.withResolvers<Record<string, number>>()
         await db.transaction(async (tx) => {
@@ -195,7 +195,7 @@ for (const engine of engines)
         expect(await seen.promise).toEqual({ a: 1 })
       })
 
-      test("does not happen after a rollback", async () => {
+      test("is not called after a rollback", async () => {
         const { db } = await openCounters(databases)
         const called: string[] = []
         await Promise.allSettled([
@@ -210,7 +210,7 @@ for (const engine of engines)
         expect(called).toEqual(["stands"])
       })
 
-      test("hurts nobody when it throws", async () => {
+      test("that throws affects nobody", async () => {
         const { db } = await openCounters(databases)
         const called: string[] = []
         const throwing = db.transaction(async () => {
@@ -227,13 +227,13 @@ for (const engine of engines)
         expect(await valuesIn(db)).toEqual({ a: 1, b: 1 })
       })
 
-      test("cannot be asked for outside a database transaction", () => {
+      test("cannot be registered outside a transaction", () => {
         expect(() => afterCommit(() => {})).toThrow("afterCommit is called outside a database transaction")
       })
     })
 
-    describe("at the same time", () => {
-      test("sixty who add one to what they read come to sixty, on two connections", async () => {
+    describe("concurrently", () => {
+      test("sixty transactions on two connections that each add one to what they read make sixty", async () => {
         const { db, other } = await openCounters(databases)
         await add(db, "a", 0)
         let followed = 0
@@ -250,7 +250,7 @@ for (const engine of engines)
         expect(followed).toBe(60)
       })
 
-      test("of two who each leave when the other stays, one leaves", async () => {
+      test("of two that each leave only if the other stays, one leaves", async () => {
         const { db, other } = await openCounters(databases)
         await add(db, "a", 1)
         await add(db, "b", 1)
@@ -263,7 +263,7 @@ for (const engine of engines)
         expect(Object.values(await valuesIn(db)).sort()).toEqual([0, 1])
       })
 
-      test("of a hundred who move a counter up to the same value, one does", async () => {
+      test("of a hundred that move a counter up to the same value, one succeeds", async () => {
         const { db, other } = await openCounters(databases)
         await add(db, "a", 0)
         const moved = await Promise.all(
@@ -281,7 +281,7 @@ for (const engine of engines)
         expect(moved.flat()).toEqual([{ id: "a", value: 7 }])
       })
 
-      test("of a hundred who insert the same key, one does and the others are answered nothing", async () => {
+      test("of a hundred that insert the same key, one succeeds and the others return no row", async () => {
         const { db, other } = await openCounters(databases)
         const inserted = await Promise.all(
           Array.from({ length: 100 }, (_, index) =>
@@ -298,7 +298,7 @@ for (const engine of engines)
         expect(inserted.flat()).toEqual([{ id: "a" }])
       })
 
-      test("a conflict answered with nothing lets the rest of the work go on", async () => {
+      test("an insert that returns no row because of a conflict leaves the transaction usable", async () => {
         const { db } = await openCounters(databases)
         await add(db, "a", 1)
         const rows = await db.transaction(async (tx) => {
@@ -315,8 +315,8 @@ for (const engine of engines)
       })
     })
 
-    describe("values come back as they went in", () => {
-      test("true and false, null and text", async () => {
+    describe("values are read as they were written", () => {
+      test("true and false, null and strings", async () => {
         const db = await databases.openMigrated()
         const scene = await db.transaction(insertScene)
         const rows = [
@@ -334,7 +334,7 @@ for (const engine of engines)
         ])
       })
 
-      test("whole numbers as far as a number is exact", async () => {
+      test("integers up to the exact limit of a number", async () => {
         const db = await databases.openMigrated()
         const scene = await db.transaction(insertScene)
         const numbers = [0, 1, 2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER, -1, Number.MIN_SAFE_INTEGER]
@@ -348,7 +348,7 @@ for (const engine of engines)
         }
       })
 
-      test("any JSON that both can keep", async () => {
+      test("any JSON that both engines can store", async () => {
         const db = await databases.openMigrated()
         const scene = await db.transaction(insertScene)
         const json = fc
@@ -368,7 +368,7 @@ for (const engine of engines)
         )
       })
 
-      test("times to the millisecond, and sorted and compared as times", async () => {
+      test("times to the millisecond, sorted and compared as times", async () => {
         const db = await databases.openMigrated()
         const scene = await db.transaction(insertScene)
         const time = fc.date({
@@ -405,13 +405,13 @@ for (const engine of engines)
     })
 
     describe("migrate", () => {
-      test("runs every migration once", async () => {
+      test("executes every migration once", async () => {
         const db = databases.open(await databases.newDatabase())
         expect(await migrate(db, startOfTime)).toEqual(migrationNames())
         expect(await migrate(db, startOfTime)).toEqual([])
       })
 
-      test("by three processes at once runs every migration once", async () => {
+      test("executes every migration once in three concurrent processes", async () => {
         const url = await databases.newDatabase()
         const ran = await Promise.all([1, 2, 3].map(() => runScript(migrateScript, url)))
         expect(ran.flatMap((answer) => JSON.parse(answer)).sort()).toEqual(migrationNames())
@@ -421,7 +421,7 @@ for (const engine of engines)
     })
 
     describe("close", () => {
-      test("lets the works under way end, and takes no more", async () => {
+      test("waits for running transactions and accepts no new ones", async () => {
         const { db, other } = await openCounters(databases)
         const adding = Promise.all([add(db, "a", 1), add(db, "b", 1)])
         const closing = db.close()
@@ -430,7 +430,7 @@ for (const engine of engines)
         expect(await valuesIn(other)).toEqual({ a: 1, b: 1 })
       })
 
-      test("ends reading too", async () => {
+      test("ends reads, too", async () => {
         const { db } = await openCounters(databases)
         await valuesIn(db)
         await db.close()
@@ -445,7 +445,7 @@ for (const engine of engines)
     })
   })
 
-describe("sqlite as a file", () => {
+describe("a SQLite file", () => {
   const [sqlite] = engines
   if (!sqlite) throw new Error("SQLite is the first engine")
   const databases = useEngine(sqlite)
@@ -456,25 +456,25 @@ describe("sqlite as a file", () => {
     expect(() => openDatabase(`sqlite:${path}`)).toThrow(DatabaseUnavailable)
   })
 
-  test("that is something else is unavailable", async () => {
+  test("that is not a database is unavailable", async () => {
     const path = pathIn(await databases.newDatabase())
     writeFileSync(path, "not a database, though it is long enough to be taken for one\n".repeat(100))
     expect(() => openDatabase(`sqlite:${path}`)).toThrow(DatabaseUnavailable)
   })
 
-  test("under a file is unavailable, and the message names the folder", async () => {
+  test("below a file is unavailable, and the message names the folder", async () => {
     const path = pathIn(await databases.newDatabase())
     writeFileSync(path, "")
     expect(() => openDatabase(`sqlite:${join(path, "service.db")}`)).toThrow(path)
   })
 
-  test("in a folder that is missing makes the folder", async () => {
+  test("in a missing folder creates the folder", async () => {
     const path = pathIn(await databases.newDatabase())
     const db = databases.open(`sqlite:${join(path, "deep", "service.db")}`)
     expect(await migrate(db, startOfTime)).toEqual(migrationNames())
   })
 
-  test("is one file again after it is closed", async () => {
+  test("is a single file again after it is closed", async () => {
     const folder = pathIn(await databases.newDatabase())
     const db = databases.open(`sqlite:${join(folder, "service.db")}`)
     await migrate(db, startOfTime)
@@ -482,7 +482,7 @@ describe("sqlite as a file", () => {
     expect(readdirSync(folder)).toEqual(["service.db"])
   })
 
-  test("has every commit on disk before it is answered", async () => {
+  test("has every commit on disk before the transaction returns", async () => {
     const { db } = await openCounters(databases)
     const settings = await db.transaction(async (tx) => [
       ...(await tx.execute(sql`pragma journal_mode`)),
@@ -492,7 +492,7 @@ describe("sqlite as a file", () => {
     expect<unknown[]>(settings).toEqual([["wal"], [full]])
   })
 
-  test("whose commit fails refuses all works that share it, and takes the next", async () => {
+  test("whose group commit fails rejects all transactions in it, and accepts the next", async () => {
     const db = await databases.openMigrated()
     const scene = await db.transaction(insertScene)
     const good = unitRow(scene)
@@ -509,7 +509,7 @@ describe("sqlite as a file", () => {
     expect(await db.read.select().from(units).where(eq(units.id, good.id))).toHaveLength(1)
   })
 
-  test("waits for another process that is writing, and goes on with other things meanwhile", async () => {
+  test("that another process is writing to is waited for without blocking the event loop", async () => {
     const { db, url } = await openCounters(databases)
     const holder = Bun.spawn([process.execPath, "-e", holdScript, pathIn(url)], {
       stdin: "pipe",
@@ -529,12 +529,12 @@ describe("sqlite as a file", () => {
     await adding
     await holder.exited
     expect(answeredEarly).toBe(false)
-    // A wait that blocks the event loop makes two seconds of them.
+    // Blocking the event loop would take two seconds.
     expect(whileWaiting).toBeLessThan(undisturbed + 1_000)
     expect(await valuesIn(db)).toEqual({ held: 1, b: 1 })
   })
 
-  test("whose disk refuses a rollback for a moment serves again after it", async () => {
+  test("whose disk fails a rollback for a moment works again afterwards", async () => {
     const { db } = await openCounters(databases)
     const { exec } = Connection.prototype
     let refusals = 0
@@ -554,10 +554,10 @@ describe("sqlite as a file", () => {
     expect(await valuesIn(db)).toEqual({ kept: 1 })
   })
 
-  test("on a disk that takes no more is unavailable for writing, and what was answered is still there", async () => {
+  test("on a full disk is unavailable for writes, and keeps what was committed", async () => {
     const { db, url } = await openCounters(databases)
     await db.close()
-    // A file may not grow past this process' limit, which SQLite meets as it would meet a full disk.
+    // The process limits its file size, which to SQLite looks like a full disk.
     const limited = ["bash", "-c", `trap "" XFSZ; ulimit -f 300; exec "$@"`, "bash"]
     const child = Bun.spawn([...limited, process.execPath, "-e", fillScript, url], {
       cwd: projectRoot,
@@ -575,12 +575,12 @@ describe("sqlite as a file", () => {
   })
 })
 
-describe("postgres as a server", () => {
+describe("a Postgres server", () => {
   const postgres = engines[1]
   if (!postgres) throw new Error("Postgres is the second engine")
   const databases = useEngine(postgres)
 
-  test("that nobody runs is unavailable, for works and for reads", async () => {
+  test("that does not exist is unavailable for transactions and reads", async () => {
     const db = databases.open("postgres://nobody:a-secret@127.0.0.1:1/nothing")
     const refusal = await db.transaction(async () => 1).catch((error) => error)
     expect(refusal).toBeInstanceOf(DatabaseUnavailable)
@@ -589,14 +589,14 @@ describe("postgres as a server", () => {
   })
 
   test.each([
-    ["whose name cannot be looked up", "postgres://db.example.test/shop", "getaddrinfo EAI_AGAIN"],
-    ["that speaks no TLS", "/shop?sslmode=verify-full", "The server does not support SSL connections"],
+    ["whose name cannot be resolved", "postgres://db.example.test/shop", "getaddrinfo EAI_AGAIN"],
+    ["without TLS", "/shop?sslmode=verify-full", "The server does not support SSL connections"],
     [
-      "whose certificate authority is in no file",
+      "whose certificate authority file is missing",
       "/shop?sslmode=verify-full&sslrootcert=/no/ca.pem",
       "/no/ca.pem",
     ],
-  ])("%s is unavailable, for works and for reads, and says so", async (_what, place, said) => {
+  ])("%s is unavailable for transactions and reads, with a reason", async (_what, place, said) => {
     const { origin } = new URL((await databases.newDatabase()).replace("postgres:", "http:"))
     const url = place.startsWith("/") ? `${origin.replace("http:", "postgres:")}${place}` : place
     const told = JSON.parse(await runScript(refusedScript, url))
@@ -607,7 +607,7 @@ describe("postgres as a server", () => {
     }
   })
 
-  test("that asks for a password which nobody gave is unavailable, and says so", async () => {
+  test("that asks for a password that is not configured is unavailable, with a reason", async () => {
     const server = await openAskingForPassword()
     const told = JSON.parse(await runScript(refusedScript, server.url))
     server.close()
@@ -618,14 +618,14 @@ describe("postgres as a server", () => {
     expect(told).toEqual([refusal, refusal, refusal])
   })
 
-  test("that does not have the database is unavailable, and says so", async () => {
+  test("without the database is unavailable, with a reason", async () => {
     const db = databases.open(`${await databases.newDatabase()}-of-nobody`)
     const refusal = await db.transaction(async () => 1).catch((error) => error)
     expect(refusal).toBeInstanceOf(DatabaseUnavailable)
     expect(refusal.message).toMatch(/^Postgres lets nobody in \(3D000\): database ".+" does not exist$/)
   })
 
-  test("whose database cannot hold most letters is not begun with, and says what to do", async () => {
+  test("whose database encoding is not UTF-8 is rejected, with a remedy", async () => {
     const url = await databases.newDatabase()
     const { db: maker } = await openCounters(databases)
     for (const [encoding, ran] of [
@@ -643,7 +643,7 @@ describe("postgres as a server", () => {
     }
   }, 30_000)
 
-  test("that lets its user make no tables, or read none, is unavailable, and says so", async () => {
+  test("whose role may not create or read tables is unavailable, with a reason", async () => {
     const { url, db: owner } = await openCounters(databases)
     const name = new URL(url).pathname.slice(1)
     await owner.read.execute(sql.raw(`create role guest_of_${name} login`))
@@ -665,7 +665,7 @@ describe("postgres as a server", () => {
     ])
   })
 
-  test("that lets its user not write in one table does the works beside all the same", async () => {
+  test("whose role may not write to one table still executes the other transactions", async () => {
     const { url, db: owner } = await openCounters(databases)
     const guest = `writer_of_${new URL(url).pathname.slice(1)}`
     for (const statement of [
@@ -687,7 +687,7 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db)).toEqual({ a: 1 })
   })
 
-  test("that cuts a connection in the middle of a work is unavailable, and is asked again later", async () => {
+  test("that closes a connection in the middle of a transaction is unavailable, and works again later", async () => {
     const { db, other } = await openCounters(databases)
     const pid = Promise.withResolvers<unknown>()
     const terminated = Promise.withResolvers<void>()
@@ -704,7 +704,7 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db)).toEqual({ c: 1 })
   })
 
-  test("whose statement somebody cancels is unavailable, and is asked again later", async () => {
+  test("whose statement is cancelled is unavailable, and works again later", async () => {
     const { db, other } = await openCounters(databases)
     const pid = Promise.withResolvers<unknown>()
     const cancelled = db.transaction(async (tx) => {
@@ -719,7 +719,7 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db)).toEqual({ c: 1 })
   })
 
-  test("whose statement somebody cancels does the works beside it all the same", async () => {
+  test("whose statement is cancelled still executes concurrent transactions", async () => {
     const { db, other } = await openCounters(databases)
     const pid = Promise.withResolvers<unknown>()
     let runs = 0
@@ -737,7 +737,7 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db)).toEqual({ a: 1 })
   })
 
-  test("repeats a work that deletes a row to which another one came to refer after it looked", async () => {
+  test("repeats a transaction that deletes a row after a concurrent one came to refer to it", async () => {
     const { db, other } = await openCounters(databases)
     await other.transaction(
       async (tx) => await tx.execute(sql.raw("create table marks (id text references counters (id))")),
@@ -763,11 +763,11 @@ describe("postgres as a server", () => {
     await expect(wrong).rejects.toMatchObject({ code: "23503" })
   })
 
-  test("waits as long as it means to, whatever limits a role has", async () => {
+  test("waits as long as the client wants, whatever timeouts a role has", async () => {
     const url = await databases.newDatabase()
     const name = new URL(url).pathname.slice(1)
     const { db } = await openCounters(databases)
-    // The last one came with Postgres 17.
+    // The last one was added in Postgres 17.
     const limits = (await db.read.execute(
       sql`select name from pg_settings where name in ('statement_timeout', 'lock_timeout', 'transaction_timeout')`,
     )) as unknown as string[][]
@@ -778,7 +778,7 @@ describe("postgres as a server", () => {
     await limited.close()
   })
 
-  test("tells times as it does elsewhere, whatever form of them a role has", async () => {
+  test("returns times in the usual format, whatever DateStyle a role has", async () => {
     const url = await databases.newDatabase()
     const name = new URL(url).pathname.slice(1)
     const { db } = await openCounters(databases)
@@ -792,7 +792,7 @@ describe("postgres as a server", () => {
     }
   })
 
-  test("refuses no read for what others write meanwhile, whatever isolation a role has", async () => {
+  test("fails no read because of concurrent writes, whatever isolation level a role has", async () => {
     const { url, db: other } = await openCounters(databases)
     for (const id of ["a", "b"]) await add(other, id, 1)
     await other.read.execute(
@@ -820,7 +820,7 @@ describe("postgres as a server", () => {
     expect(await reading).toBe("1")
   })
 
-  test("takes the rows from a work that stands still, and gives them to who waits for them", async () => {
+  test("takes the locks from an idle transaction, and gives them to those that wait", async () => {
     const { db, other } = await openCounters(databases)
     await add(db, "a", 1)
     expect(await one(db.read, "show idle_in_transaction_session_timeout")).toBe("10s")
@@ -842,16 +842,16 @@ describe("postgres as a server", () => {
   })
 
   test.each(isolations)(
-    "does a %s work again whose session it ended while the whole process stood still",
+    "retries a %s transaction whose session it ended while the whole process was suspended",
     async (isolation) => {
       const { db } = await openCounters(databases)
       let runs = 0
       const still = db.transaction(async (tx) => {
         runs += 1
-        // Afterwards a busy machine may take longer.
+        // On the second run a busy machine may take longer.
         if (runs === 1) await tx.execute(sql`set local idle_in_transaction_session_timeout = 100`)
         await tx.insert(counters).values({ id: "a", value: 1 })
-        // As one that was suspended, it goes on before it hears that its session has ended.
+        // Like a suspended process, it continues before it learns that its session has ended.
         if (runs === 1) Bun.sleepSync(1_000)
         await tx.insert(counters).values({ id: "b", value: 1 })
       }, isolation)
@@ -861,7 +861,7 @@ describe("postgres as a server", () => {
     },
   )
 
-  test("that is gone without a word is unavailable to whoever waits for it, and asked again on another connection", async () => {
+  test("that stops responding is unavailable to waiting requests, and is reached again on another connection", async () => {
     const { url } = await openCounters(databases)
     const { db, line } = await openOverLine(url)
     await Promise.all(Array.from({ length: 10 }, () => valuesIn(db)))
@@ -886,7 +886,7 @@ describe("postgres as a server", () => {
     line.stop()
   })
 
-  test("that is gone before it answers a commit is unavailable, and the work is not done again", async () => {
+  test("that stops responding during a commit is unavailable, and the transaction is not repeated", async () => {
     const { url, db: other } = await openCounters(databases)
     const { db, line } = await openOverLine(url)
     for (const isolation of isolations) {
@@ -905,7 +905,7 @@ describe("postgres as a server", () => {
     expect(await valuesIn(other)).toEqual({ serializable: 2 })
   })
 
-  test("is waited for by a statement that takes long for as long as it says", async () => {
+  test("is waited for by a slow statement as long as the statement's timeout", async () => {
     const db = openPostgres(await databases.newDatabase(), shortPatience)
     const text = `select pg_sleep(${(1.5 * shortPatience) / 1_000})`
     expect(await db.read.ask({ text, patience_milliseconds: 60_000 }, [])).toEqual([[""]])
@@ -914,7 +914,7 @@ describe("postgres as a server", () => {
     await db.close()
   })
 
-  test("that another process migrates is waited for", async () => {
+  test("that another process is migrating is waited for", async () => {
     const url = await databases.newDatabase()
     const other = databases.open(url)
     const ledger =
@@ -931,7 +931,7 @@ describe("postgres as a server", () => {
     await db.close()
   })
 
-  test("whose tables are in use is migrated when they are free, and meanwhile those who use them are answered", async () => {
+  test("whose tables are in use is migrated once they are free, and serves their users meanwhile", async () => {
     const url = await databases.newDatabase()
     const other = databases.open(url)
     const name = "0016_promised_factory.sql"
@@ -953,7 +953,7 @@ describe("postgres as a server", () => {
     ])
   }, 20_000)
 
-  test("whose tables are in use serves as many as write to others while the migration waits for it", async () => {
+  test("whose tables are in use serves any number of writes to other tables while the migration waits", async () => {
     const { db, url } = await openCounters(databases)
     const other = databases.open(url)
     const name = "0016_promised_factory.sql"
@@ -963,7 +963,7 @@ describe("postgres as a server", () => {
     const tell = (_fields: unknown, message: string) => said.push(message)
     const migrating = migrate(databases.open(url), startOfTime, { info: tell, warn: tell })
     await until(async () => said.length === 2)
-    // Postgres keeps what serializable works have read for as long as one of before is under way, and has not much room.
+    // Postgres keeps what serializable transactions have read while an older one is open, and has limited room for it.
     const write = (id: string) =>
       db.transaction(async (tx) => {
         await tx.insert(counters).values({ id, value: 1 })
@@ -975,7 +975,7 @@ describe("postgres as a server", () => {
     expect(await migrating).toEqual([name])
   }, 60_000)
 
-  test("ends a statement that waits for rows when nobody waits for it any more", async () => {
+  test("cancels a statement that waits for locks when its client has given up", async () => {
     const { url, db: other } = await openCounters(databases)
     await add(other, "a", 1)
     const { isHeld, giveUp } = holdBy(other, sql`update counters set value = 2`)
@@ -990,7 +990,7 @@ describe("postgres as a server", () => {
     await db.close()
   })
 
-  test("that takes no writes is unavailable for them, says why, and is asked again on another connection", async () => {
+  test("that is read-only is unavailable for writes, with a reason, and is reached again on another connection", async () => {
     const { url, db: other } = await openCounters(databases)
     const database = sql.identifier(new URL(url).pathname.slice(1))
     for (const isolation of isolations) {
@@ -1009,7 +1009,7 @@ describe("postgres as a server", () => {
     expect(Object.keys(await valuesIn(other)).sort()).toEqual(isolations.toSorted())
   })
 
-  test("whose disk is full is unavailable, and says so", async () => {
+  test("with a full disk is unavailable, with a reason", async () => {
     const { db } = await openCounters(databases)
     const said = "could not extend file: No space left on device"
     const full = sql.raw(`do $$ begin raise '${said}' using errcode = '53100'; end $$`)
@@ -1022,7 +1022,7 @@ describe("postgres as a server", () => {
     }
   })
 
-  test("that cannot serve a connection, as a standby behind a pooler, is asked again on another one", async () => {
+  test("that cannot serve a connection, like a standby behind a pooler, is reached again on another one", async () => {
     const { db } = await openCounters(databases)
     const pids: unknown[] = []
     const refused = db.transaction(async (tx) => {
@@ -1034,7 +1034,7 @@ describe("postgres as a server", () => {
     expect(new Set(pids).size).toBe(2)
   })
 
-  test("is told at the start of a session of nothing that a pooler refuses", async () => {
+  test("gets no startup parameters that a pooler rejects", async () => {
     const { db, told } = await openThroughPooler()
     await expect(valuesIn(db)).rejects.toThrow()
     await db.close()
@@ -1042,7 +1042,7 @@ describe("postgres as a server", () => {
     expect(told).not.toContain("options")
   })
 
-  test("whose pooler refuses is unavailable, and says why", async () => {
+  test("behind a pooler that rejects the connection is unavailable, with a reason", async () => {
     const { db } = await openThroughPooler()
     const refusal = driverError(await valuesIn(db).catch((error) => error))
     expect(refusal).toBeInstanceOf(DatabaseUnavailable)
@@ -1050,7 +1050,7 @@ describe("postgres as a server", () => {
     await db.close()
   })
 
-  test("that cannot watch its clients, as one on Windows, serves all the same", async () => {
+  test("that does not support client_connection_check_interval, as on Windows, still works", async () => {
     const { url, db: other } = await openCounters(databases)
     await add(other, "a", 1)
     const { db, line } = await openOverLine(url, (sent) =>
@@ -1065,7 +1065,7 @@ describe("postgres as a server", () => {
     line.stop()
   })
 
-  test("whose pooler gives each transaction another session is unavailable, and says what to do", async () => {
+  test("behind a pooler in transaction mode is unavailable, with a remedy", async () => {
     const db = databases.open(await databases.newDatabase())
     const askByName = async () => await db.read.ask({ text: "select 1", name: "one" }, [])
     await askByName()
@@ -1077,7 +1077,7 @@ describe("postgres as a server", () => {
     )
   })
 
-  test("whose pooler forgets the session's time zone is not believed", async () => {
+  test("behind a pooler that resets the session's time zone is rejected", async () => {
     const db = databases.open(await databases.newDatabase())
     const told = db.transaction(async (tx) => {
       await tx.execute(sql`set local timezone = 'Asia/Kolkata'`)
@@ -1086,7 +1086,7 @@ describe("postgres as a server", () => {
     await expect(told).rejects.toThrow("through a pooler in session mode")
   })
 
-  test("that is a standby shows nothing, and serves again as a primary", async () => {
+  test("that is a standby returns nothing, and works again as a primary", async () => {
     const server = await startPostgres()
     const url = server.url("postgres")
     const db = databases.open(url)
@@ -1122,10 +1122,10 @@ async function openCounters(databases: Databases) {
 
 const isolations = ["serializable", "read committed"] as const
 
-/** Long enough for a busy machine to answer a statement. */
+/** Long enough for a busy machine to execute a statement. */
 const shortPatience = 1_000
 
-/** A database whose server can be gone without a word. */
+/** A database whose server can stop responding. */
 async function openOverLine(
   url: string,
   change?: (sent: Buffer) => Buffer,
@@ -1136,7 +1136,7 @@ async function openOverLine(
   return { db: openPostgres(direct.href, shortPatience), line }
 }
 
-/** A server that asks whoever connects for a password (SASL: PostgreSQL manual, 55.3.1). */
+/** A server that asks each client for a password (SASL: PostgreSQL manual, 55.3.1). */
 async function openAskingForPassword(): Promise<{ url: string; close(): void }> {
   const server = createServer((socket) => {
     const answers = ["R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0", "R\0\0\0\x0a\0\0\0\x0br="]
@@ -1148,7 +1148,7 @@ async function openAskingForPassword(): Promise<{ url: string; close(): void }> 
   return { url: `postgres://someone@127.0.0.1:${port}/shop`, close: () => void server.close() }
 }
 
-/** PgBouncer as it refuses a database that it does not know (ErrorResponse: PostgreSQL manual, 55.7), and what it is told. */
+/** PgBouncer rejecting an unknown database (ErrorResponse: PostgreSQL manual, 55.7), and what it was sent. */
 async function openThroughPooler(): Promise<{ db: Database; told: string[] }> {
   const told: string[] = []
   const server = createServer((socket) =>
@@ -1165,7 +1165,7 @@ async function openThroughPooler(): Promise<{ db: Database; told: string[] }> {
   return { db: openPostgres(`postgres://someone@127.0.0.1:${port}/shop`), told }
 }
 
-/** All migrations but one are done, and the table that it changes is read, as by a back-up. */
+/** Executes all migrations but one, and holds a read lock on the table that it changes, as a back-up does. */
 async function holdBeforeMigration(db: Database, name: string) {
   const all = sql.raw(
     migrationNames()
@@ -1181,7 +1181,7 @@ async function holdBeforeMigration(db: Database, name: string) {
   return holdBy(db, sql`select id from collections`, "read committed alone")
 }
 
-/** Keeps what a statement locks from the others, until it is given up. */
+/** Holds the locks of a statement until it is given up. */
 function holdBy(db: Database, statement: SQL, isolation?: Isolation) {
   const isHeld = Promise.withResolvers<void>()
   const isOver = Promise.withResolvers<never>()
@@ -1200,7 +1200,7 @@ function holdBy(db: Database, statement: SQL, isolation?: Isolation) {
   }
 }
 
-/** How many sessions of a database are in a state, and have been for so long. */
+/** Counts a database's sessions that have been in a state for this long. */
 async function sessionsOf(url: string, state: string, milliseconds = 0): Promise<number> {
   const client = new pg.Client(url)
   await client.connect()
@@ -1213,12 +1213,12 @@ async function sessionsOf(url: string, state: string, milliseconds = 0): Promise
   return Number(rows[0].count)
 }
 
-/** The only value that a statement answers. */
+/** The single value that a statement returns. */
 async function one(queries: Queries, text: string): Promise<unknown> {
   return (await queries.ask({ text }, []))[0]?.[0]
 }
 
-/** As soon as a backend sleeps. */
+/** Cancels the statement as soon as its backend sleeps. */
 async function cancelSleep({ read }: Database, pid: unknown): Promise<void> {
   const asleep = sql`select 1 from pg_stat_activity where pid = ${pid} and query like '%pg_sleep%' and state = 'active'`
   while ((await read.execute(asleep)).length === 0) await Bun.sleep(5)
@@ -1234,7 +1234,7 @@ async function valuesIn(db: Database): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ id, value }) => [id, value]))
 }
 
-/** How many milliseconds forty pauses of five take: much longer when something blocks the event loop. */
+/** How many milliseconds forty pauses of five take: much longer if something blocks the event loop. */
 async function fortyPauses(): Promise<number> {
   const before = performance.now()
   for (let pauses = 0; pauses < 40; pauses++) await Bun.sleep(5)
@@ -1245,7 +1245,7 @@ function pathIn(url: string): string {
   return url.replace("sqlite:", "")
 }
 
-/** What a process of its own says that runs a script with one argument. */
+/** Runs a script with one argument in a process of its own; returns its output. */
 async function runScript(script: string, argument: string): Promise<string> {
   const child = Bun.spawn([process.execPath, "-e", script, argument], {
     cwd: projectRoot,
@@ -1266,7 +1266,7 @@ const migrateScript = `
   process.stdout.write(JSON.stringify(ran))
 `
 
-/** Looks up no name: what asks for one is told what a resolver that does not answer makes of it. */
+/** Resolves no name: every lookup fails as if the resolver did not respond. */
 const refusedScript = `
   import net from "node:net"
   const connect = net.Socket.prototype.connect

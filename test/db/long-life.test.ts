@@ -40,12 +40,12 @@ import { alice } from "../harness/ownership.ts"
 import { createTestContext, insertScene, type Scene, startOfTime, unitRow } from "../harness/scene.ts"
 import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
 
-// What is asked again and again leads past all that a long life has left behind.
+// Frequent queries must not read everything that a long life has left in the tables.
 
 describe.each(engines)("on $name", (engine) => {
   const databases = useEngine(engine)
 
-  /** A database with a scene in it, and what it is asked through `watched`. */
+  /** A database with a scene, and what is queried through `watched`. */
   async function openWatched() {
     const db = await databases.openMigrated()
     const asked: Watched[] = []
@@ -54,14 +54,14 @@ describe.each(engines)("on $name", (engine) => {
     return { db, watched, asked, scene }
   }
 
-  /** All that is read for what was asked, once the planner knows of the rows. */
+  /** The plans of the queries and the rows they read, after the planner's statistics are updated. */
   async function readsOf(db: Database, asked: Watched[]): Promise<string[]> {
     if (db.engine === "postgres") await db.read.ask({ text: "analyze" }, [])
     const reads = await Promise.all(asked.map((each) => explained(db, each)))
     return reads.flat()
   }
 
-  test("a lane finds what it watches without what it has ever sent", async () => {
+  test("a lane finds the transactions that it watches without reading all it ever sent", async () => {
     const { db, watched, asked, scene } = await openWatched()
     const { lane_id } = scene
     await insertSome(db, 2_000, (tx, numbers) =>
@@ -74,14 +74,14 @@ describe.each(engines)("on $name", (engine) => {
     for (const read of reads) expect(read).toMatch(/transactions_(watched|by_status)/)
   })
 
-  test("a brand finds one unit of a collection by its own id without the others", async () => {
+  test("a brand finds one unit of a collection by external ID without reading the others", async () => {
     const { db, watched, asked, scene } = await openWatched()
     const { collection_id, organization_id } = scene
     await insertSome(db, 2_000, (tx, numbers) =>
       tx.insert(units).values(
         numbers.map((number) => ({
           ...unitRow(scene, { collection_id, external_id: `item-${number}` }),
-          // As many of each ownership, so that none is known to be rare.
+          // Equally many with each ownership status, so that the planner takes none for rare.
           ...(number % 3 > 0 && { token_status: "active" as const, serial: number + 1 }),
           ...(number % 3 > 1 && { claimed: true, owner: alice }),
         })),
@@ -94,7 +94,7 @@ describe.each(engines)("on $name", (engine) => {
     for (const read of await readsOf(db, asked)) expect(read).toMatch(/units_external_id/)
   })
 
-  test("a bulk request is over without a look at what other brands wait for", async () => {
+  test("a bulk pairing finishes without reading other brands' waiting units", async () => {
     const { db, watched, asked, scene } = await openWatched()
     const { organization_id, lane_id, collection_id } = scene
     const [over, other] = [newId(), newId()]
@@ -125,7 +125,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(ofEffects[0]).toMatch(/effects_of_bulk/)
   })
 
-  test("a watch whose chain has nothing new reads no more than one of the authorizations that wait", async () => {
+  test("a watch on a chain without news reads at most one of the waiting authorizations", async () => {
     const { db, watched, asked, scene } = await openWatched()
     const { organization_id } = scene
     await insertSome(db, 500, async (tx, numbers) => {
@@ -154,7 +154,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(read).toHaveLength(1)
   })
 
-  test("a lane finds what waits for it without what waits for wallets and other lanes", async () => {
+  test("a lane finds its waiting work without reading work of wallets and other lanes", async () => {
     const { db, watched, asked, scene } = await openWatched()
     const { organization_id, lane_id } = scene
     await insertSome(db, 2_000, async (tx, numbers) => {
@@ -175,7 +175,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(reads.filter((read) => /effects_(open|by_status)/.test(read))).toEqual([])
   })
 
-  test("a lane plans what comes first of what waits without reading what waits behind it", async () => {
+  test("a lane plans the first of its waiting work without reading the rest", async () => {
     const { db, watched, asked, scene } = await openWatched()
     const { organization_id, lane_id } = scene
     const [one, other] = [newId(), newId()]
@@ -203,13 +203,13 @@ describe.each(engines)("on $name", (engine) => {
     }
   }, 60_000)
 
-  test("what waits for a lane comes in turn, however little of it is read", async () => {
+  test("a lane takes waiting work in turn, however little of it is read", async () => {
     const { db, scene } = await openWatched()
     const { lane_id } = scene
     const [busy, unknown, wide, small] = [scene.organization_id, null, newId(), newId()]
     await db.transaction((tx) => tx.insert(organizations).values([wide, small].map(organizationRow)))
     const lines = [
-      // One collection of a brand has more than the rest together, and another brand few of very many.
+      // One collection of a brand has more than all others together; another brand has little of many kinds.
       ...[line(busy, "issueUnit", 1_700), line(busy, "relayClaim", 40), line(unknown, "issueUnit", 60)],
       ...Array.from({ length: 150 }, () => line(wide, "issueUnit", 3)),
       ...[line(wide, "relayClaim", 200), line(small, "replaceChip", 20), line(small, "issueUnit", 30)],
@@ -236,7 +236,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(read).toEqual(firstInTurn(rows, 1_600))
   }, 60_000)
 
-  test("an operator is told of what is stuck without what wallets may still send, nor all that has stopped", async () => {
+  test("stuck work is listed without reading what wallets may still send or all that has stopped", async () => {
     const { db, watched, asked, scene } = await openWatched()
     const { organization_id } = scene
     const now = new Date(startOfTime.getTime() + 3_600_000)
@@ -268,7 +268,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await rowsRead(db, each, "effects_watched_until")) ?? 0).toBeLessThan(3)
   }, 60_000)
 
-  test("an operator is told how much is open by indexes alone", async () => {
+  test("open work is counted from indexes alone", async () => {
     const { db, watched, asked, scene } = await openWatched()
     const { organization_id, lane_id } = scene
     await insertSome(db, 4_000, async (tx, numbers) => {
@@ -287,7 +287,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(told).toContain('service_effects_open{src="issueUnit"} 1000')
     const { lanes } = await readChainStatus(context)
     expect(lanes.find(({ id }) => id === lane_id)?.waiting_effects).toBe(1_000)
-    // An index tells by itself what no database transaction of before can see otherwise.
+    // An index-only scan needs rows that are visible to all transactions.
     if (db.engine === "postgres") await db.read.ask({ text: "vacuum" }, [])
     const readsFor = (param: string) =>
       readsOf(
@@ -301,7 +301,7 @@ describe.each(engines)("on $name", (engine) => {
     expect([...ofKind, ...ofLane]).toHaveLength(2)
   }, 60_000)
 
-  test("an issuance is planned without a look into what others have on its way through the desk", async () => {
+  test("an issuance is planned without reading others' work in flight through the desk", async () => {
     const { db, scene } = await openWatched()
     const { organization_id, lane_id, collection_id } = scene
     const unit_id = newId()
@@ -322,12 +322,12 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
     const waiting = (await db.read.select().from(effects)) as [Effect<"issueUnit">]
-    // Its own serials have been given back, and what is on its way on them has to fail first.
+    // Its own serials were returned, and the work in flight with them has to fail first.
     expect(await issueUnits.plan({} as never, db.read, waiting)).toEqual({ do: "wait", effects: waiting })
   })
 })
 
-test("on sqlite no statement is kept for each number of values that was ever listed", async () => {
+test("on sqlite no statement is cached for each length of a list of values", async () => {
   const folder = mkdtempSync(join(tmpdir(), "long-life-"))
   const prepare = Connection.prototype.prepare
   const kept = new Set<object>()
@@ -361,7 +361,7 @@ test("on sqlite no statement is kept for each number of values that was ever lis
 
 const contract = alice as Address
 const desk = getAddress(`0x${"de".repeat(20)}`)
-/** What takes time to be read, or cannot be. */
+/** What takes time to read, or cannot be read. */
 const unreadable = "0x"
 
 function sentRow(lane_id: string, nonce: number): typeof transactions.$inferInsert {
@@ -381,13 +381,13 @@ function actorRow({ organization_id }: Scene, id: string): typeof actors.$inferI
 
 type InLine = { organization_id: string | null; src: string; collection_id: string }
 
-/** So many effects of one kind and collection. */
+/** This many effects of one kind and collection. */
 function line(organization_id: string | null, src: string, length: number): InLine[] {
   const collection_id = newId()
   return Array.from({ length }, () => ({ organization_id, src, collection_id }))
 }
 
-/** The ids of those whose turn comes first, oldest first, found by putting all of them in order. */
+/** The IDs of the effects whose turn comes first, oldest first, found by sorting all of them. */
 function firstInTurn(rows: (InLine & { id: string })[], most: number): string[] {
   const inLine = [...Map.groupBy(rows, ({ collection_id }) => collection_id).values()].flatMap((own) =>
     own.map((row, line_place) => ({ ...row, line_place })),
@@ -413,7 +413,7 @@ function organizationRow(id: string): typeof organizations.$inferInsert {
   return { id, name: "A brand", allowed_chain_ids: [], cors_origins: [], created_at: startOfTime }
 }
 
-/** Inserts rows that are numbered from 0 on. */
+/** Inserts rows numbered from 0. */
 async function insertSome(
   db: Database,
   rows: number,

@@ -5,18 +5,17 @@ import { migrationNames } from "../../src/db/migrate.ts"
 
 const folder = join(import.meta.dir, "../../migrations")
 
-/** The indexes of all migrations that are there for speed alone. */
+/** All indexes of the migrations that exist for speed only. */
 const plainIndexes = new Set(
   migrationNames().flatMap((name) =>
     [...readFileSync(join(folder, name), "utf8").matchAll(/^create index (\w+)/gm)].map(([, index]) => index),
   ),
 )
 
-// While a release is rolled out, processes of the last one work beside it on the new schema: whatever they ask and
-// write must go on being understood. So a migration may only add what they need not know. In
-// previous-release.test.ts the schema is held against what they really ask; but that a constraint came or went, which
-// no engine minds until a row meets it, shows only here.
-test("every migration after the first only adds what the release before it need not know", () => {
+// During a rollout, processes of the previous release run on the new schema: their statements must keep working. So a
+// migration may only add what they need not know. previous-release.test.ts checks the schema against the real
+// statements, but added or dropped constraints, which no engine checks until a row violates them, show only here.
+test("every migration after the first only adds what the previous release need not know", () => {
   const wrong = migrationNames()
     .slice(1)
     .flatMap((name, index) =>
@@ -25,27 +24,28 @@ test("every migration after the first only adds what the release before it need 
   expect(wrong).toEqual([])
 })
 
-/** The migrations before the one of this place behind the first. */
+/** The migrations up to the given position, excluding it and the first. */
 function textBefore(index: number): string {
   const names = migrationNames().slice(0, index + 1)
   return names.map((name) => readFileSync(join(folder, name), "utf8")).join("\n")
 }
 
-// An index is no column: the release before asks the same without it. What a unique one forbade may happen from then
-// on, so whoever drops one says above it why that release can bear it; and the one in its place forbids less than it.
+// An index is not a column: the previous release's statements work without it. Rows that a unique index ruled out may
+// exist from then on, so a comment above each drop says why that release can handle them, or a replacement index rules
+// out less.
 describe("an index that was unique", () => {
   const before =
     "create table claims (id uuid, unit_id uuid, status text, kind text);\ncreate unique index one on claims (unit_id) where status = 'open';"
   const dropped = "-- one may go: the release before names no target of a conflict.\ndrop index one;\n"
 
-  test("may be dropped where a comment above says why", () => {
+  test("may be dropped with a comment above that says why", () => {
     expect(breaking(dropped, before)).toEqual([])
     expect(breaking("drop index one;", before)).toEqual(["drop index one"])
     expect(breaking("-- two may go: why\ndrop index one;", before)).toEqual(["drop index one"])
     expect(breaking("-- one may go:\ndrop index one;", before)).toEqual(["drop index one"])
   })
 
-  test("may have another one in its place that forbids less", () => {
+  test("may be replaced by one that rules out less", () => {
     const made = "create unique index other on claims (unit_id) where status = 'open' and kind = 'relayed';"
     expect(breaking(dropped + made, before)).toEqual([])
     expect(breaking(made, before)).toHaveLength(1)
@@ -96,7 +96,7 @@ describe("the check refuses", () => {
   for (const text of refused) test(text.replaceAll("\n", " "), () => expect(breaking(text)).not.toEqual([]))
 })
 
-/** The statements of a migration that processes of the release before it could stumble over. */
+/** The statements of a migration that could break processes of the previous release. */
 function breaking(migration: string, earlier = ""): string[] {
   const statements = statementsOf(migration)
   const made = new Set(statements.flatMap((statement) => /^create table (\w+)/.exec(statement)?.[1] ?? []))
@@ -122,7 +122,7 @@ function statementsOf(migration: string): string[] {
     .filter((statement) => statement !== "")
 }
 
-/** Of a unique index and the one in its place: whether this one forbids nothing that the other had not forbidden. */
+/** Returns whether a unique index rules out nothing that the one it replaces had allowed. */
 function forbidsLess(statement: string, was: string): boolean {
   const ruleOf = (text: string) => text.replace(/^create unique index \w+ /, "")
   const more = ruleOf(statement).slice(ruleOf(was).length)
@@ -131,7 +131,7 @@ function forbidsLess(statement: string, was: string): boolean {
 
 function onlyAdds(statement: string, made: Set<string>): boolean {
   if (/^create (table|index) /.test(statement)) return true
-  // Without an index that is not unique the release before it is slower, and right.
+  // Without a non-unique index the previous release is slower, but correct.
   const dropped = /^drop index (\w+)$/.exec(statement)?.[1]
   if (dropped) return plainIndexes.has(dropped)
   const uniqueOn = /^create unique index \w+ on (\w+)/.exec(statement)?.[1]

@@ -37,9 +37,9 @@ import { alice } from "../harness/ownership.ts"
 import { activeCollection, importedChip, newUnit, settle } from "../harness/services.ts"
 import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
 
-// What each operation asks of the database: how many statements, and whether an index leads to the rows of each.
+// What each operation executes: how many statements, and whether each uses an index.
 
-/** How many statements an operation asks, without the look-up of an API key, which is remembered. */
+/** Statements per operation, without the look-up of the API key, which is cached. */
 const statements: Record<string, number> = {
   getWelcome: 0,
   getHealth: 0,
@@ -93,21 +93,21 @@ const statements: Record<string, number> = {
   deleteWebhookEndpoint: 6,
 }
 
-/** A full read is what these are for: a list of everything, in memory for a while. */
+/** Meant to be read completely: a list of everything that is then cached for a while. */
 const readsAll = ['select "id", "cors_origins" from "organizations"']
 
-/** It reads and sorts a list of few that it makes itself; `webhooks.test.ts` counts the rows that it goes through for it. */
+/** Reads and sorts a short list that it builds itself; `webhooks.test.ts` counts the rows that it reads for it. */
 const listsFew = /\) firsts inner join "webhook_queue"/
 
-/** These sort what an index has found, because it is little: the taps of one chip, due timers, versions of key sets. */
+/** These sort the few rows that an index found: the taps of one chip, due timers, versions of key sets. */
 const sortsFew =
   /from "taps" where .* "taps"."chip_id" = |from "actor_timers" where|from "key_set_versions"|"position" is null/
 
-/** Of what is not done yet, or of keys of the whole service, there is little: to read it whole is to read what is wanted. */
+/** Small tables or partial indexes: open work and service-wide keys are few, and all of them are wanted. */
 const ofLittle =
   /\b(events_unnumbered|effects_one_open_per_invoke|webhook_endpoints_(replaying|retrying|deleted)|receipt_keys(_pkey)?)\b/
 
-/** A stream has no end that could be waited for; it asks what `listEvents` asks. */
+/** A stream never ends, so it is not executed here; it uses the statements of `listEvents`. */
 const ending = routes.filter(({ run }) => run.kind !== "stream")
 
 type Asked = Pick<Watched, "text" | "params">
@@ -119,7 +119,7 @@ describe.each(engines)("on $name", (engine) => {
   }, 120_000)
   afterAll(() => seen.close())
 
-  test("every operation was asked, and answered a success", () => {
+  test("every operation was executed successfully", () => {
     expect([...new Set(seen.exchanges.map(({ operation }) => operation))].sort()).toEqual(
       ending.map(({ operation }) => operation).sort(),
     )
@@ -128,14 +128,14 @@ describe.each(engines)("on $name", (engine) => {
     ).toEqual([])
   })
 
-  test("no operation asks more statements than it did, nor fewer without its being said here", () => {
+  test("no operation executes more or fewer statements than listed here", () => {
     const most: Record<string, number> = {}
     for (const { operation, asked } of seen.exchanges)
       most[operation] = Math.max(most[operation] ?? 0, asked.length)
     expect(most).toEqual(statements)
   })
 
-  test("an index leads to the rows of every statement", async () => {
+  test("every statement uses an index", async () => {
     const all = [...seen.exchanges.flatMap(({ asked }) => asked), ...seen.ofWorkers]
     const known = new Map(all.map((asked) => [asked.text, asked]))
     const wrong: string[] = []
@@ -151,7 +151,7 @@ describe.each(engines)("on $name", (engine) => {
 type Seen = {
   exchanges: { operation: string; answer: Answer; asked: Asked[] }[]
   ofWorkers: Asked[]
-  /** The steps of a statement's plan that read a table or an index from end to end. */
+  /** The steps of a statement's plan that scan a whole table or index. */
   stepsWithoutIndex(asked: Asked): Promise<string[]>
   close(): Promise<void>
 }
@@ -313,7 +313,7 @@ async function askAsVisitor(service: HttpService, maker: Customer, note: Note): 
   await note("revokeCurrentSessionToken", "DELETE /v1/session-tokens/current", token)
 }
 
-/** What a worker asks to number events, to queue them for an endpoint and to send them. */
+/** Executes what a worker does to number events, queue them for an endpoint and send them. */
 async function askAsDeliverer(context: Context, { caller }: Customer): Promise<void> {
   const { organization_id } = caller
   const url = "https://203.0.112.9/hook"
@@ -401,7 +401,7 @@ function explainOnSqlite(url: string): Explain {
   }
 }
 
-/** Small tables are read whole even where there is an index; whether there is one, Postgres tells when it must not. */
+/** Small tables are scanned even if there is an index, so scans are disabled to see whether Postgres could use one. */
 async function explainOnPostgres(url: string): Promise<Explain> {
   const client = new pg.Client(url)
   await client.connect()

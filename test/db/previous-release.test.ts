@@ -7,8 +7,8 @@ import { migrate, migrationNames } from "../../src/db/migrate.ts"
 import { type Databases, type Engine, engines, useEngine } from "../harness/engines.ts"
 import { startOfTime } from "../harness/scene.ts"
 
-// While a release is rolled out, processes of the last one work beside it on the new schema: it must go on taking
-// whatever they ask. What a release asks is kept in test/db/releases, by record.ts there.
+// During a rollout, processes of the previous release run on the new schema, which must accept all their statements. A
+// release's statements are recorded in test/db/releases by record.ts.
 
 const folder = join(import.meta.dir, "releases")
 const releases = readdirSync(folder)
@@ -16,7 +16,7 @@ const releases = readdirSync(folder)
   .sort()
   .map((file) => ({ name: basename(file, ".sql"), statements: readStatements(join(folder, file)) }))
 
-/** What no migration may do to the first release, and which of its statements that must be found to break. */
+/** Changes that no migration may make to the first release, each with a statement that must be found to break. */
 const breakingMigrations = [
   {
     does: "drops a column",
@@ -39,21 +39,21 @@ const breakingMigrations = [
     breaks: /"chip_replacements"/,
   },
   {
-    does: "demands a column that the release does not know",
+    does: "requires a column that the release does not know",
     migration: `drop table identity_token_uses;
       create table identity_token_uses (organization_id uuid not null, jti text not null,
         expires_at timestamptz(3) not null, issuer text not null, primary key (organization_id, jti))`,
     breaks: /^insert into "identity_token_uses"/,
   },
   {
-    does: "demands a column that the release leaves empty",
+    does: "requires a column that the release leaves empty",
     migration: `drop table publishable_keys;
       create table publishable_keys (id uuid primary key, organization_id uuid, key text, name text, mode text,
         created_at timestamptz(3), revoked_at timestamptz(3) not null default '9999-12-31')`,
     breaks: /^insert into "publishable_keys"/,
   },
   {
-    does: "drops the key by which the release finds a conflict",
+    does: "drops the key on which the release detects a conflict",
     migration: `drop table chain_cursors;
       create table chain_cursors (chain_id bigint not null, block_number bigint not null,
         block_hash text not null, updated_at timestamptz(3) not null)`,
@@ -61,7 +61,7 @@ const breakingMigrations = [
   },
 ]
 
-test("a release from before the newest migration is on record: bun test/db/releases/record.ts", () => {
+test("the statements of a release before the newest migration are recorded: bun test/db/releases/record.ts", () => {
   const before = migrationNames().slice(0, -1)
   const recorded = before.filter((file) => releases.some(({ name }) => file === `${name}.sql`))
   if (before.length > 0) expect(recorded).not.toEqual([])
@@ -71,13 +71,13 @@ for (const engine of engines) {
   describe(`the newest schema on ${engine.name}`, () => {
     const databases = useEngine(engine)
     for (const { name, statements } of releases)
-      test(`takes what the release of ${name} asks`, async () => {
+      test(`accepts the statements of release ${name}`, async () => {
         await using planner = await openNewest(engine, databases)
         expect(await refusedOf(statements, planner)).toEqual([])
       })
   })
 
-  describe(`on ${engine.name} the check names what breaks when a migration`, () => {
+  describe(`on ${engine.name} the check reports what breaks when a migration`, () => {
     const databases = useEngine(engine)
     const statements = releases[0]?.statements ?? []
     for (const { does, migration, breaks } of breakingMigrations)
@@ -118,12 +118,12 @@ async function openNewest(engine: Engine, databases: Databases): Promise<Planner
   return engine.name === "sqlite" ? openSqlite(url) : await openPostgres(url)
 }
 
-/** A column that takes no null. */
+/** A column that is not nullable. */
 type DemandedColumn = { table: string; column: string; has_default: boolean }
 
 type Planner = AsyncDisposable & {
   run(statements: string): Promise<void>
-  /** Why the engine cannot plan a statement; null where it can. */
+  /** Why the engine cannot plan a statement; null if it can. */
   whyRefused(statement: string): Promise<string | null>
   demandedColumns(): Promise<DemandedColumn[]>
 }
@@ -136,7 +136,7 @@ function openSqlite(url: string): Planner {
     },
     async whyRefused(statement) {
       try {
-        // In double quotes SQLite takes a name that it does not find for a text.
+        // SQLite takes an unknown name in double quotes for a string.
         connection.prepare(statement.replaceAll(/"(\w+)"/g, "[$1]")).finalize()
         return null
       } catch (error) {
@@ -167,7 +167,7 @@ async function openPostgres(url: string): Promise<Planner> {
     async whyRefused(statement) {
       const params = new Set(statement.match(/\$\d+/g)).size
       try {
-        // Planned, not only parsed: which key a conflict is found by is looked for then.
+        // Planned, not only parsed: the conflict target is resolved during planning.
         await client.query(`explain ${statement}`, Array(params).fill(null))
         return null
       } catch (error) {
@@ -185,7 +185,7 @@ async function openPostgres(url: string): Promise<Planner> {
   }
 }
 
-/** What a row to insert lacks that its table demands; null where nothing. */
+/** Which required column an inserted row lacks; null if none. */
 function whatLacks(statement: string, demanded: DemandedColumn[]): string | null {
   if (!statement.startsWith("insert ")) return null
   const [, table, names, row] = /^insert into "(\w+)" \(([^()]+)\) values \(([^()]+)\)/.exec(statement) ?? []

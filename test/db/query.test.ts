@@ -59,7 +59,7 @@ for (const engine of engines)
       db.transaction(async (tx) => await insertCounter(tx, { id, value, changed_at }))
 
     describe("a query", () => {
-      test("answers rows as their columns have them", async () => {
+      test("returns rows with the types of their columns", async () => {
         const { db } = await openCounters()
         const at = new Date("2026-01-02T03:04:05.678Z")
         await add(db, "a", 2 ** 40, at)
@@ -69,7 +69,7 @@ for (const engine of engines)
         expect(await counterOf(db.read, { id: "c" })).toEqual([])
       })
 
-      test("leaves out the conditions it is not given", async () => {
+      test("omits conditions that are undefined", async () => {
         const { db } = await openCounters()
         const at = new Date("2026-01-02T03:04:05.678Z")
         for (const [index, id] of ["a", "b", "c"].entries()) await add(db, id, index, index === 2 ? at : null)
@@ -83,7 +83,7 @@ for (const engine of engines)
         expect(await ids({ at, limit: 9 })).toEqual(["c"])
       })
 
-      test("takes a list of any length, also an empty one", async () => {
+      test("accepts a list of any length, even an empty one", async () => {
         const { db } = await openCounters()
         for (const id of ["a", "b", "c", "d", "e", "f"]) await add(db, id, 1)
         const texts = new Set<string>()
@@ -109,7 +109,7 @@ for (const engine of engines)
         expect([...texts].map((text) => text.match(/\$\d+/g)?.length)).toEqual([2, 3, 5, 9])
       })
 
-      test("is refused with the driver's own error, without the values it was given", async () => {
+      test("fails with the driver's own error, without the values", async () => {
         const { db } = await openCounters()
         await add(db, "a secret", 1)
         const refusal = await add(db, "a secret", 1).catch((error) => error)
@@ -117,7 +117,7 @@ for (const engine of engines)
         expect(refusal.message).not.toContain("a secret")
       })
 
-      test("is given what differs only: what is the same each time is in its text, whatever is quoted in it", async () => {
+      test("has only varying values as parameters: constants are in its text, properly quoted", async () => {
         const { db } = await openCounters()
         for (const id of ["it's $1", "b", "c"]) await add(db, id, 7)
         const asked: { text: string; params: unknown[] }[] = []
@@ -138,7 +138,7 @@ for (const engine of engines)
         expect(asked[0]?.text).toEndWith("limit 1")
       })
 
-      test("is built once, however often it is asked", async () => {
+      test("is built once, however often it is executed", async () => {
         const { db } = await openCounters()
         let built = 0
         const all = query((builder, given: Given<{ id?: string }>) => {
@@ -157,7 +157,7 @@ for (const engine of engines)
       })
     })
 
-    describe("a query answers what drizzle answers of it", () => {
+    describe("a query returns what drizzle returns", () => {
       let db: Database
       let scene: Scene
       beforeAll(async () => {
@@ -186,7 +186,7 @@ for (const engine of engines)
           .leftJoin(collections, eq(collections.id, units.collection_id))
           .orderBy(asc(units.id))
 
-      test("of every type of column, and of a joined table with and without a row", async () => {
+      test("for every column type, and for a joined table with and without a row", async () => {
         const rows = await query((builder, _given: Given<object>) => joined(builder))(db.read, {})
         expect(rows).toEqual(await joined(db.read))
         expect(rows.some(({ collection }) => collection === null)).toBe(true)
@@ -194,7 +194,7 @@ for (const engine of engines)
       })
     })
 
-    describe("works that are read committed", () => {
+    describe("read committed transactions", () => {
       const addOne = (db: Database, id: string) =>
         db.transaction(async (tx) => {
           const [row] = await counterOf(tx, { id })
@@ -204,7 +204,7 @@ for (const engine of engines)
           return from + 1
         }, "read committed")
 
-      test("of one row, each moved from where it was seen, all move it once, from two processes too", async () => {
+      test("on one row, each a compare-and-set, all succeed once, from two processes", async () => {
         const { db, other } = await openCounters()
         await add(db, "a", 0)
         const moved = await Promise.all(
@@ -216,7 +216,7 @@ for (const engine of engines)
         expect(await counterOf(db.read, { id: "a" })).toMatchObject([{ value: 40 }])
       })
 
-      test("of two rows in opposite orders, from two processes, all end", async () => {
+      test("on two rows in opposite orders, from two processes, all finish", async () => {
         const { db, other } = await openCounters()
         const ids = Array.from({ length: 8 }, (_, index) => `${index}`)
         for (const id of ids) await add(db, id, 0)
@@ -228,7 +228,7 @@ for (const engine of engines)
         expect(rows.map(({ value }) => value)).toEqual(ids.map(() => 2))
       })
 
-      test("undo only themselves when they throw, before or after they wrote", async () => {
+      test("roll back only themselves when they throw, before or after a write", async () => {
         const { db } = await openCounters()
         await add(db, "known", 1)
         const outcomes = await Promise.allSettled(
@@ -248,7 +248,7 @@ for (const engine of engines)
         expect(rows.map(({ id }) => id).sort()).toEqual([...kept.map(String), "known"].sort())
       })
 
-      test("are answered only when another connection can see them", async () => {
+      test("return only when another connection can see their rows", async () => {
         const { db, other } = await openCounters()
         const seen = await Promise.all(
           Array.from({ length: 30 }, async (_, value) => {
@@ -264,7 +264,7 @@ for (const engine of engines)
     })
   })
 
-test("a query asks one statement, with a name for the database to keep it under", async () => {
+test("a query is one statement, with a name under which the database can prepare it", async () => {
   const asked: unknown[] = []
   const queries = queriesOver(({ text, name }, params) => {
     asked.push([text, typeof name, params])

@@ -45,26 +45,26 @@ const tables = schemas.filter((value) => is(value, PgTable))
 
 type Row = [table: PgTable, values: Record<string, unknown>]
 
-/** What may not stand together: the last row is refused because of those before it. */
+/** Rows that may not exist together: the last one is rejected because of those before it. */
 type Conflict = { rule: string; rows: (scene: Scene) => Row[] }
 
 const unique: Conflict[] = [
   {
-    rule: "one key is the next that signs receipts",
+    rule: "only one receipt key is the next",
     rows: () => [
       [receiptKeySchema.receiptKeys, receiptKeyRow("one")],
       [receiptKeySchema.receiptKeys, receiptKeyRow("other")],
     ],
   },
   {
-    rule: "a name is that of one key set in use",
+    rule: "a name belongs to one key set in use",
     rows: (scene) => [
       [keySetSchema.keySets, keySetRow(scene, { name: "Autumn" })],
       [keySetSchema.keySets, keySetRow(scene, { name: "Autumn" })],
     ],
   },
   {
-    rule: "a version of a key set is there once",
+    rule: "a version of a key set exists once",
     rows: (scene) => {
       const keySet = keySetRow(scene)
       return [
@@ -82,36 +82,36 @@ const unique: Conflict[] = [
     ],
   },
   {
-    rule: "a chip's UID is there once",
+    rule: "a chip's UID exists once",
     rows: (scene) => [
       [schema.chips, chipRow(scene, { uid: "04AABBCCDDEE80" })],
       [schema.chips, chipRow(scene, { uid: "04AABBCCDDEE80" })],
     ],
   },
   {
-    rule: "a chip id is there once",
+    rule: "a chip ID exists once",
     rows: (scene) => [
       [schema.chips, chipRow(scene, { chip_id: "00000000FF" })],
       [schema.chips, chipRow(scene, { chip_id: "00000000FF" })],
     ],
   },
   {
-    rule: "a unit has one open claim that the service sends",
+    rule: "a unit has one open relayed claim",
     rows: (scene) => [
       [schema.claims, claimRow(scene)],
       [schema.claims, claimRow(scene)],
     ],
   },
   {
-    rule: "a unit has one open chip replacement, be the other prepared",
+    rule: "a unit has one open chip replacement, even if the other is prepared",
     rows: (scene) => replacements(scene, "prepared", "prepared"),
   },
   {
-    rule: "a unit has one open chip replacement, be the other submitted",
+    rule: "a unit has one open chip replacement, even if the other is submitted",
     rows: (scene) => replacements(scene, "submitted", "prepared"),
   },
   {
-    rule: "a collection gives a serial once",
+    rule: "a collection assigns a serial once",
     rows: (scene) => [
       [schema.units, issuedUnitRow(scene, 7)],
       [schema.units, issuedUnitRow(scene, 7)],
@@ -132,39 +132,39 @@ const unique: Conflict[] = [
     ],
   },
   {
-    rule: "a counter of a chip under one key is used once",
+    rule: "a chip's counter with one key version is used once",
     rows: (scene) => tapped(scene, [{ counter: 5 }, { counter: 5 }]),
   },
   {
-    rule: "a collection has one bulk pairing that is not issued",
+    rule: "a collection has one bulk pairing in progress",
     rows: (scene) => [
       [schema.bulkPairings, bulkPairingRow(scene)],
       [schema.bulkPairings, bulkPairingRow(scene)],
     ],
   },
   {
-    rule: "an external id names one collection of an organization",
+    rule: "an external ID belongs to one collection of an organization",
     rows: (scene) => [
       [schema.collections, collectionRow(scene, { external_id: "x" })],
       [schema.collections, collectionRow(scene, { external_id: "x" })],
     ],
   },
   {
-    rule: "an external id names one unit of an organization",
+    rule: "an external ID belongs to one unit of an organization",
     rows: (scene) => [
       [schema.units, unitRow(scene, { external_id: "x" })],
       [schema.units, unitRow(scene, { external_id: "x" })],
     ],
   },
   {
-    rule: "an external id names one product of an organization",
+    rule: "an external ID belongs to one product of an organization",
     rows: (scene) => [
       [schema.products, { ...productRow(scene), external_id: "x" }],
       [schema.products, { ...productRow(scene), external_id: "x" }],
     ],
   },
   {
-    rule: "an address on a chain is one collection's",
+    rule: "an address on a chain belongs to one collection",
     rows: (scene) => [
       [schema.collections, collectionRow(scene, { address: "0x01" })],
       [schema.collections, collectionRow(scene, { address: "0x01" })],
@@ -178,21 +178,21 @@ const unique: Conflict[] = [
     ],
   },
   {
-    rule: "an API key's hash is there once",
+    rule: "an API key's hash exists once",
     rows: (scene) => [
       [schema.apiKeys, { ...apiKeyRow(scene), hash: "x" }],
       [schema.apiKeys, { ...apiKeyRow(scene), hash: "x" }],
     ],
   },
   {
-    rule: "a publishable key is there once",
+    rule: "a publishable key exists once",
     rows: (scene) => [
       [schema.publishableKeys, { ...publishableKeyRow(scene), key: "x" }],
       [schema.publishableKeys, { ...publishableKeyRow(scene), key: "x" }],
     ],
   },
   {
-    rule: "a session token's hash is there once",
+    rule: "a session token's hash exists once",
     rows: (scene) => {
       const rows = tapped(scene, [{}])
       const session = sessionTokenRow(scene, lastOf(rows) as { id: string; chip_id: string })
@@ -200,7 +200,7 @@ const unique: Conflict[] = [
     },
   },
   {
-    rule: "an organization has one count of a quota and a time",
+    rule: "an organization has one count for each quota and period",
     rows: (scene) => [
       [usageSchema.usageCounts, usageCountRow(scene)],
       [usageSchema.usageCounts, usageCountRow(scene)],
@@ -214,7 +214,7 @@ const unique: Conflict[] = [
     ],
   },
   {
-    rule: "an idempotency key is there once in its scope",
+    rule: "an idempotency key exists once in its scope",
     rows: () => [
       [schema.idempotencyKeys, { ...idempotencyKeyRow(), scope: "once" }],
       [schema.idempotencyKeys, { ...idempotencyKeyRow(), scope: "once" }],
@@ -228,21 +228,21 @@ const unique: Conflict[] = [
     ],
   },
   {
-    rule: "an event waits for an endpoint once",
+    rule: "an event is queued for an endpoint once",
     rows: (scene) => {
       const [{ before, row } = { before: [], row: null }] = endpointRows(scene)
       return row ? [...before, row, row] : []
     },
   },
   {
-    rule: "a nonce of a lane is one transaction's",
+    rule: "a lane's nonce belongs to one transaction",
     rows: (scene) => [
       [schema.transactions, transactionRow(scene)],
       [schema.transactions, transactionRow(scene)],
     ],
   },
   {
-    rule: "an actor waits for one effect of a name",
+    rule: "an actor has one open effect of a name",
     rows: (scene) => {
       const actor = actorRow(scene)
       return [
@@ -265,17 +265,17 @@ const unique: Conflict[] = [
   },
 ]
 
-/** What looks like the conflicts above and is none. */
+/** Similar rows that do not conflict. */
 const allowed: Conflict[] = [
   {
-    rule: "a unit whose chip was retired takes another",
+    rule: "a unit gets another chip after its chip was retired",
     rows: (scene) => [
       [schema.chips, chipRow(scene, { retired_at: startOfTime })],
       [schema.chips, chipRow(scene, { unit_id: scene.unit_id })],
     ],
   },
   {
-    rule: "a unit whose claims came to an end takes another",
+    rule: "a unit gets another claim after its claims ended",
     rows: (scene) => [
       ...(["claimed", "expired", "failed"] as const).map(
         (status): Row => [schema.claims, claimRow(scene, { status })],
@@ -284,7 +284,7 @@ const allowed: Conflict[] = [
     ],
   },
   {
-    rule: "a unit whose transfers came to an end takes another",
+    rule: "a unit gets another transfer after its transfers ended",
     rows: (scene) => [
       ...(["confirmed", "expired", "failed"] as const).map(
         (status): Row => [schema.transfers, transferRow(scene, { status })],
@@ -293,11 +293,11 @@ const allowed: Conflict[] = [
     ],
   },
   {
-    rule: "a unit whose chip replacement failed takes another",
+    rule: "a unit gets another chip replacement after one failed",
     rows: (scene) => replacements(scene, "failed", "prepared"),
   },
   {
-    rule: "two collections give the same serial",
+    rule: "two collections assign the same serial",
     rows: (scene) => {
       const other = collectionRow(scene)
       return [
@@ -315,18 +315,18 @@ const allowed: Conflict[] = [
     ],
   },
   {
-    rule: "a chip counts anew under new keys",
+    rule: "a chip counts again from zero with new keys",
     rows: (scene) => tapped(scene, [{ counter: 5 }, { counter: 5, key_version: 2 }]),
   },
   {
-    rule: "a collection whose bulk pairing is issued takes another",
+    rule: "a collection gets another bulk pairing after one is issued",
     rows: (scene) => [
       [schema.bulkPairings, { ...bulkPairingRow(scene), issued_at: startOfTime }],
       [schema.bulkPairings, bulkPairingRow(scene)],
     ],
   },
   {
-    rule: "an effect that is closed is asked for anew",
+    rule: "a closed effect is requested again",
     rows: (scene) => {
       const actor = actorRow(scene)
       return [
@@ -349,14 +349,14 @@ const allowed: Conflict[] = [
   },
 ]
 
-/** Rows that contradict themselves. */
+/** Self-contradictory rows. */
 const checks: Conflict[] = [
   {
-    rule: "a count is one of a known quota",
+    rule: "a count belongs to a known quota",
     rows: (scene) => [[usageSchema.usageCounts, { ...usageCountRow(scene), quota: "wishes" }]],
   },
   {
-    rule: "a key version fits into the byte that a tag has for it",
+    rule: "a key version fits into a tag's byte",
     rows: (scene) => {
       const keySet = keySetRow(scene)
       return [
@@ -374,7 +374,7 @@ const checks: Conflict[] = [
     rows: (scene) => [[schema.units, unitRow(scene, { serial: 9 })]],
   },
   {
-    rule: "a replay has two ends",
+    rule: "a replay has a start and an end",
     rows: (scene) => [[eventSchema.webhookEndpoints, { ...webhookEndpointRow(scene), replay_from: 1 }]],
   },
   {
@@ -386,15 +386,15 @@ const checks: Conflict[] = [
     rows: (scene) => [[schema.chips, chipRow(scene, { unit_id: scene.unit_id, reserved_for: newId() })]],
   },
   {
-    rule: "a chip id has ten digits",
+    rule: "a chip ID has ten digits",
     rows: (scene) => [[schema.chips, chipRow(scene, { chip_id: "00000000000" })]],
   },
   {
-    rule: "a chip's counter fits three bytes",
+    rule: "a chip's counter fits into three bytes",
     rows: (scene) => [[schema.chips, chipRow(scene, { counter: 16_777_216 })]],
   },
   {
-    rule: "a chip's emitted counter is not below zero",
+    rule: "a chip's emitted counter is not negative",
     rows: (scene) => [[schema.chips, chipRow(scene, { emitted_counter: -1 })]],
   },
   ...[
@@ -409,7 +409,7 @@ const checks: Conflict[] = [
   })),
 ]
 
-/** A good row of every table that refers to others, with the columns that do. */
+/** A valid row of every table with foreign keys, and their columns. */
 function referringRows(scene: Scene): { before: Row[]; row: Row; columns: string[] }[] {
   const keySet = keySetRow(scene)
   const manifest = manifestRow(scene, keySet.id)
@@ -512,7 +512,7 @@ function referringRows(scene: Scene): { before: Row[]; row: Row; columns: string
 
 const emptyScene: Scene = { organization_id: "", lane_id: "", collection_id: "", unit_id: "" }
 
-test("every column that may be null may be left out of an insert", () => {
+test("every nullable column may be omitted from an insert", () => {
   const needed = tables.flatMap((table) =>
     getTableConfig(table)
       .columns.filter((column) => !column.notNull && !column.defaultFn)
@@ -542,28 +542,28 @@ for (const engine of engines)
         })
     })
 
-    describe("refused as a second one:", () => {
+    describe("enforces that", () => {
       for (const { rule, rows } of unique)
         test(rule, async () => {
           await expectLastRefused(db, rows(scene), /unique/i)
         })
     })
 
-    describe("taken:", () => {
+    describe("allows that", () => {
       for (const { rule, rows } of allowed)
         test(rule, async () => {
           await expect(insertAndUndo(db, rows(scene))).resolves.toBe("taken")
         })
     })
 
-    describe("refused as a contradiction:", () => {
+    describe("checks that", () => {
       for (const { rule, rows } of checks)
         test(rule, async () => {
           await expectLastRefused(db, rows(scene), /check/i)
         })
     })
 
-    describe("refused when it refers to nothing:", () => {
+    describe("enforces the foreign key", () => {
       for (const [index, { row, columns }] of referringRows(emptyScene).entries())
         for (const column of columns)
           test(`${getTableName(row[0])}.${column}`, async () => {
@@ -578,7 +578,7 @@ for (const engine of engines)
             await expectLastRefused(db, [...referring.before, dangling], /foreign key/i)
           })
 
-      test("no reference of the database is left out above", async () => {
+      test("no foreign key of the database is missing above", async () => {
         const tested = referringRows(scene).flatMap(({ row, columns }) =>
           columns.map((column) => `${getTableName(row[0])}.${column}`),
         )
@@ -587,7 +587,7 @@ for (const engine of engines)
     })
   })
 
-/** Inserts the rows in a database transaction of which nothing stays. */
+/** Inserts the rows in a transaction that is rolled back. */
 async function insertAndUndo(db: Database, rows: Row[]): Promise<string> {
   const undo = new Error("taken")
   const outcome = await db
@@ -652,7 +652,7 @@ async function tablesIn(db: Database): Promise<string[]> {
   return rows.map(([name]) => String(name)).sort()
 }
 
-/** Every `table.column` that refers to another table. */
+/** Every `table.column` that is a foreign key. */
 async function referencesIn(db: Database): Promise<string[]> {
   const rows = await ask(
     db,
@@ -766,7 +766,7 @@ function webhookEndpointRow({ organization_id }: Scene) {
   } satisfies typeof eventSchema.webhookEndpoints.$inferInsert
 }
 
-/** What refers to a webhook endpoint. */
+/** Rows that refer to a webhook endpoint. */
 function endpointRows(scene: Scene) {
   const endpoint = webhookEndpointRow(scene)
   const before: Row[] = [[eventSchema.webhookEndpoints, endpoint]]

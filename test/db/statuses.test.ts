@@ -27,7 +27,7 @@ test.each([
   ["chip replacement", chipReplacementMachine, chipReplacementStatuses],
   ["metadata refresh", metadataRefreshMachine, metadataRefreshStatuses],
   [
-    "webhook endpoint, beside what is shown of none,",
+    "webhook endpoint, apart from hidden ones,",
     webhookEndpointMachine,
     [...webhookEndpointStatuses, "deleted"],
   ],

@@ -6,7 +6,7 @@ import { type DevChain, startDevChain } from "../../src/dev/chain.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "dev-chain-"))
 let chain: DevChain
-/** Ends a wait for the next second in which the chain wonders whether to make a block. */
+/** Ends the chain's wait for the next second, after which it considers making a block. */
 let onSecond = () => {}
 
 beforeAll(async () => {
@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test("a local chain that nobody uses is asked nothing", async () => {
+test("a local chain without clients gets no requests", async () => {
   await nextSecond()
   const asked = spyOn(globalThis, "fetch")
   await nextSecond()
@@ -34,7 +34,7 @@ test("a local chain that nobody uses is asked nothing", async () => {
   asked.mockRestore()
 })
 
-test("a transaction is in a block a moment later, of somebody who waits for that and of somebody who asks", async () => {
+test("a transaction is mined a moment later, whether its client waits for it or polls", async () => {
   const from = chain.wallets[0]?.address
   const transaction = { from, to: from, value: "0x1" }
   expect(await ask("eth_sendTransactionSync", [transaction])).toMatchObject({ status: "0x1" })

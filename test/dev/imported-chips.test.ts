@@ -15,7 +15,7 @@ import vectors from "../engine/vectors/ntag424.json"
 import { type Contract, contractAt } from "../harness/contracts.ts"
 import { newFolder, removeDevServices, root, startDev } from "../harness/dev-service.ts"
 
-// Encoded chips from the operator's file to the chain: everything over HTTP, beside a dev service.
+// Encoded chips from the operator's file to the chain: everything over HTTP, next to a dev service.
 
 let folder: string
 let service: DevService
@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(removeDevServices)
 
-test("a message printed by NXP is a tap of the chip that was imported with its keys", async () => {
+test("a message printed by NXP is accepted as a tap of the chip that was imported with its keys", async () => {
   const first = published("AN12196 table 4")
   const later = published("AN12196 table 6")
   const chip_id = "04958CAA5C"
@@ -42,7 +42,7 @@ test("a message printed by NXP is a tap of the chip that was imported with its k
   expect(await refusal("/v1/taps", { chip_id, e: first.e })).toBe("409 chip.already_scanned")
 }, 60_000)
 
-describe("an imported chip that has replaced another one", () => {
+describe("an imported chip that replaced another one", () => {
   const [old, present, spare] = [newTag(), newTag(), newTag()]
   const proof = read(present, 1)
   let unitPath: string
@@ -64,7 +64,7 @@ describe("an imported chip that has replaced another one", () => {
   const replaceOnChain = (from: Tag, to: Tag) =>
     contract.refusal(ownershipSigner(), "replaceChip", serial, numberOf(from), numberOf(to))
 
-  test("is the one that the chain and the unit name", async () => {
+  test("is the one named by the chain and the unit", async () => {
     expect(await contract.read("chipOf", serial)).toBe(Number(numberOf(present)))
     expect((await get(unitPath)).chip_id).toBe(present.chip_id)
   })
@@ -73,20 +73,20 @@ describe("an imported chip that has replaced another one", () => {
     expect(await refusal("/v1/taps", read(old, 3))).toBe("404 unit.not_found")
   })
 
-  test("ends what the old one's sessions were for", async () => {
+  test("invalidates the old one's sessions", async () => {
     const body = { recipient: service.wallets[0]?.address }
     expect(await refusal(`${unitPath}/claims`, body, oldToken)).toBe("401 session_token.invalid_or_expired")
   })
 
-  test("cannot be tapped with the value that proved it", async () => {
+  test("cannot be tapped with the value that proved possession of it", async () => {
     expect(await refusal("/v1/taps", proof)).toBe("409 chip.already_scanned")
   })
 
-  test("is tapped with its next value", async () => {
+  test("can be tapped with its next value", async () => {
     expect((await post("/v1/taps", read(present, 2))).unit.id).toBe(unitPath.split("/").at(-1))
   })
 
-  test("could be replaced in its turn, by the contract's own rules", async () => {
+  test("could be replaced again according to the contract", async () => {
     expect(await replaceOnChain(present, spare)).toBeNull()
   })
 
@@ -98,13 +98,13 @@ describe("an imported chip that has replaced another one", () => {
       await poll(`${unitPath}/claims/${id}`, ({ status }) => status === "claimed")
     }, 60_000)
 
-    test("is not replaced by the API", async () => {
+    test("cannot be replaced by the API", async () => {
       expect(await refusal(`${unitPath}/chip-replacements`, read(spare, 1))).toBe(
         "409 chip_replacement.locked",
       )
     })
 
-    test("is not replaced by the contract either, when the service's own signer asks it", async () => {
+    test("cannot be replaced by the contract either, even for the service's own signer", async () => {
       expect(await replaceOnChain(present, spare)).toEqual(["ChipLocked", serial])
     })
   })
@@ -123,7 +123,7 @@ function newTag(): Tag {
   return { ...createVirtualChip(), chip_id: hex(randomBytes(5)).toUpperCase() }
 }
 
-/** What the chip sends when it is read for the nth time. */
+/** What the chip sends at its nth read. */
 function read(tag: Tag, counter: number) {
   return { chip_id: tag.chip_id, ...emitSun(tag, counter) }
 }
@@ -136,7 +136,7 @@ function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex")
 }
 
-/** A chip as the contract knows it. */
+/** A chip ID as the contract stores it. */
 function numberOf({ chip_id }: Tag): bigint {
   return BigInt(`0x${chip_id}`)
 }
@@ -155,7 +155,7 @@ function importChips(lines: Record<string, string>[]): void {
   expect({ exitCode, stderr: stderr.toString() }).toMatchObject({ exitCode: 0 })
 }
 
-/** A unit of a new collection that was issued with an imported chip, and its contract's address. */
+/** An issued unit of a new collection with an imported chip, and its contract's address. */
 async function issuedUnit(chip: { chip_id: string; e: string }): Promise<{ unit: Resource; address: Hex }> {
   const { id: collection_id } = await post("/v1/collections", { name: "Imported" })
   const { contract } = await poll(
@@ -173,7 +173,7 @@ function chainOf({ chain }: DevService) {
   return { client, stop: async () => {} }
 }
 
-/** The account of the service that replaces chips. */
+/** The service's account that replaces chips. */
 function ownershipSigner(): Hex {
   const keys = readDevEnvironment(folder).SIGNER_KEYS?.split(",") as Hex[]
   const signers = createSigners(
@@ -213,7 +213,7 @@ function post(path: string, body: unknown): Promise<Resource> {
   return ask("POST", path, { body })
 }
 
-/** The status and code with which something is refused. */
+/** Returns the status and code of an error. */
 async function refusal(path: string, body: unknown, as?: string): Promise<string> {
   const { status, answer } = await send("POST", path, { body, as })
   return `${status} ${answer.error?.code}`

@@ -5,19 +5,19 @@ import { join } from "node:path"
 import { engines, scripts } from "../../package.json"
 import { takeFile } from "../../src/platform/file-lock.ts"
 
-// What comes before each command of a checkout.
+// The installation check before each command of a checkout.
 
 const folders: string[] = []
 afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
 })
 
-test("every command installs first what it needs, but the one that needs it installed", () => {
+test("every command first installs what it needs, except the one that needs it installed", () => {
   const others = Object.entries(scripts).filter(([, script]) => !script.startsWith("bun src/install.ts && "))
   expect(others.map(([name]) => name)).toEqual(["format"])
 })
 
-test("a command that begins while another one installs says so, and waits for it", async () => {
+test("a command that starts while another one installs says so, and waits for it", async () => {
   const folder = await checkout()
   const unlock = takeFile(lockOf(folder), 0)
   const { stderr, exited } = install(folder)
@@ -28,7 +28,7 @@ test("a command that begins while another one installs says so, and waits for it
   expect(await exited).toBe(0)
 }, 20_000)
 
-test("a command that installs lets no other one do so, says that it takes long, and ends with what it started", async () => {
+test("a command that installs locks out others, says that it takes long, and ends together with its installer", async () => {
   const folder = await checkout({ "no-such-package": "1.0.0" })
   const asked = Promise.withResolvers<void>()
   const left = Promise.withResolvers<void>()
@@ -52,7 +52,7 @@ test("a command that installs lets no other one do so, says that it takes long, 
   await silent.stop(true)
 }, 20_000)
 
-test("a command whose packages cannot be had says in one line why, and what to do", async () => {
+test("a command whose packages cannot be downloaded says why in one line, and what to do", async () => {
   const folder = await checkout({ "no-such-package": "1.0.0" })
   const { stderr, exited } = install(folder)
   expect(await exited).toBe(1)
@@ -61,7 +61,7 @@ test("a command whose packages cannot be had says in one line why, and what to d
   )
 }, 20_000)
 
-test("a command of another Bun says so and goes on", async () => {
+test("a command run with another version of Bun says so and continues", async () => {
   const folder = await checkout({}, "1.0.0")
   const { stderr, exited } = install(folder)
   expect(await exited).toBe(0)
@@ -70,7 +70,7 @@ test("a command of another Bun says so and goes on", async () => {
   )
 }, 20_000)
 
-test("a command of another Bun whose packages cannot be had is told of the right one", async () => {
+test("a command run with another version of Bun whose packages cannot be downloaded names the right version", async () => {
   const folder = await checkout({ "no-such-package": "1.0.0" }, "1.0.0")
   const { stderr, exited } = install(folder)
   expect(await exited).toBe(1)
@@ -91,7 +91,7 @@ function lockOf(folder: string): string {
   return join(folder, "node_modules/.install.db")
 }
 
-/** Where no registry answers, unless one is given. */
+/** Without a registry, unless one is given. */
 function install(folder: string, registry = "http://127.0.0.1:9/") {
   return Bun.spawn([process.execPath, "src/install.ts"], {
     cwd: folder,

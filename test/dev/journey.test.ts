@@ -24,7 +24,7 @@ afterAll(async () => {
 })
 
 describe("the journey from a fresh folder to a claimed and transferred unit", () => {
-  test.concurrent("ends with what the chain itself says, and can be replayed from its journal", async () => {
+  test.concurrent("ends with the state of the chain itself, and can be replayed from its journal", async () => {
     const folder = newFolder()
     const dev = await startDev(folder)
     const result = await demoResult(startDemo(folder))
@@ -53,7 +53,7 @@ describe("the journey from a fresh folder to a claimed and transferred unit", ()
     }, 120_000)
 })
 
-test.concurrent("the dev service is ready without a request to itself, whose log line would stand above its key", async () => {
+test.concurrent("the dev service starts without requests to itself, whose log lines would appear above its key", async () => {
   const { child, service } = await startDev(newFolder())
   const metrics = await (await fetch(`${service.operator_url}/metrics`)).text()
   expect(metrics).toContain("# HELP service_requests_total")
@@ -62,7 +62,7 @@ test.concurrent("the dev service is ready without a request to itself, whose log
   expect(await stopGently(child)).toBe(0)
 }, 60_000)
 
-test.concurrent("the request that the dev service prints is one to paste: it makes a collection", async () => {
+test.concurrent("the request printed by the dev service works when pasted: it creates a collection", async () => {
   const { child, greeting } = await startDev(newFolder())
   const [request = "no request"] = /curl .+/.exec(greeting) ?? []
   const answer = await Bun.$`sh -c ${request}`.quiet().json()
@@ -71,20 +71,20 @@ test.concurrent("the request that the dev service prints is one to paste: it mak
 }, 60_000)
 
 describe("the demo", () => {
-  test.concurrent("says how it is used", async () => {
+  test.concurrent("prints its usage", async () => {
     const child = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--help"], { stdout: "pipe" })
     expect(await child.stdout.text()).toStartWith("bun run demo [--json]\n")
     expect(await child.exited).toBe(0)
   })
 
-  test.concurrent("says that no service runs in its folder before it uses one of its own", async () => {
+  test.concurrent("says that no service is running in its folder before it starts its own", async () => {
     const folder = newFolder()
     expect(await stepsOfDemo(folder, 1)).toEqual([
       `  ✓ service started for this demo, as none runs in ${folder}`,
     ])
   }, 60_000)
 
-  test.concurrent("waits for another one that has started a service, which would end with that one", async () => {
+  test.concurrent("waits for another demo that has started a service, which would end together with that demo", async () => {
     const folder = newFolder()
     const first = startDemo(folder)
     while (!existsSync(join(folder, "dev.json"))) await Bun.sleep(50)
@@ -93,7 +93,7 @@ describe("the demo", () => {
     for (const demo of [first, second]) expectIssuedOnce(await demoResult(demo))
   }, 110_000)
 
-  test.concurrent("waits for a service that is only starting in its folder, and starts none of its own", async () => {
+  test.concurrent("waits for a service that is starting in its folder, and starts none of its own", async () => {
     const folder = newFolder()
     const unlock = lockFolder(folder)
     const starting = serveHealth(folder, (asked) => (asked === 1 ? 503 : 200))
@@ -102,7 +102,7 @@ describe("the demo", () => {
     unlock()
   }, 60_000)
 
-  test.concurrent("starts a service of its own where the one that has its folder ends instead", async () => {
+  test.concurrent("starts its own service if the one in its folder exits instead", async () => {
     const folder = newFolder()
     const unlock = lockFolder(folder)
     const ending = serveHealth(folder, (asked) => {
@@ -117,7 +117,7 @@ describe("the demo", () => {
   }, 60_000)
 })
 
-/** What a folder names as its service: it says how it is, by how often it was asked, and leaves the rest unanswered. */
+/** A fake service of a folder: returns the status for the nth health check, and does not answer other requests. */
 function serveHealth(folder: string, statusAt: (asked: number) => number) {
   let asked = 0
   const server = Bun.serve({
@@ -129,7 +129,7 @@ function serveHealth(folder: string, statusAt: (asked: number) => number) {
   return server
 }
 
-/** The first steps of a demo, without how long they took; it ends with them. */
+/** The first steps that a demo prints, without durations; kills it after them. */
 async function stepsOfDemo(folder: string, count: number): Promise<string[]> {
   const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts")], {
     env: { ...process.env, DATA_DIR: folder },
@@ -142,14 +142,14 @@ async function stepsOfDemo(folder: string, count: number): Promise<string[]> {
     printed += new TextDecoder().decode(chunk)
     if (printed.split("\n").length > count) break
   }
-  // A group of its own: the service that it has started ends with it.
+  // A process group of its own, so that the service it started ends with it.
   process.kill(-demo.pid, "SIGKILL")
   await demo.exited
   const lines = printed.split("\n").slice(0, count)
   return lines.map((line) => line.replace(/ \([\d.]+ s\)$/, ""))
 }
 
-/** Looks into the running service's database until it has an open effect of that name. */
+/** Polls the running service's database until it has an open effect of that name. */
 async function untilOpen(folder: string, work: string): Promise<void> {
   const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
   const isOpen = and(eq(effects.src, work), eq(effects.status, "open"))
@@ -206,7 +206,7 @@ async function expectReplayable(folder: string): Promise<void> {
   await db.close()
 }
 
-/** Every transaction of the service's signers on chain is one whose bytes were stored, and each nonce has one. */
+/** Every transaction of the service's signers on the chain was stored before it was sent, and each nonce has one. */
 async function expectStoredBeforeSeen(service: DevService, folder: string): Promise<void> {
   const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
   const client = createPublicClient({ transport: http(service.chain.rpc_url) })

@@ -37,14 +37,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test("the first tap on a fresh service finds a jacket that was made for it", async () => {
+test("the first tap on a new service finds a jacket created for it", async () => {
   const { is_test, unit } = await dataOf(
     api.GET("/v1/chips/{chip_id}", { params: { path: { chip_id: chipId } } }),
   )
   expect([is_test, unit?.name, unit?.collection?.token.status]).toEqual([true, "Moss Jacket", "active"])
 })
 
-test("no page that a developer visits may ask the local chain, in whatever way a page can", async () => {
+test("no page that a developer visits can send requests to the local chain, by any method", async () => {
   const ask = async (method: string, headers: Record<string, string>) => {
     const body = method === "POST" ? '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}' : null
     const { status, headers: said } = await fetch(dev.service.chain.rpc_url, { method, headers, body })
@@ -70,7 +70,7 @@ test("no page that a developer visits may ask the local chain, in whatever way a
 })
 
 describe("the shop's page, on an origin of its own", () => {
-  test("leads by the keyboard alone from a tap to a claim and on to a friend, in words and looks for everybody", async () => {
+  test("leads from a tap to a claim and on to a friend by keyboard alone, accessibly in words and looks", async () => {
     const shop = await newPage({ width: 390 })
     const { page } = shop
     const [wallet, friend] = dev.service.wallets
@@ -140,7 +140,7 @@ describe("the shop's page, on an origin of its own", () => {
     expect(shop.requested.filter((url) => !own.some((each) => url.startsWith(each)))).toEqual([])
   }, 90_000)
 
-  test("unpacks a new jacket, and goes on with its tap when it is loaded again, but not elsewhere", async () => {
+  test("unpacks a new jacket, and continues with its tap after a reload, but not elsewhere", async () => {
     const { page } = await newPage()
     await page.goto(`${dev.service.shop_url}/tap?new`)
     await sees(page, "#status", "This jacket is genuine.")
@@ -152,7 +152,7 @@ describe("the shop's page, on an origin of its own", () => {
     await sees(elsewhere, "#status", "This tap was shown before.")
   }, 60_000)
 
-  test("shows the picture that the brand has set for the unit, and the shop's own where it cannot be had", async () => {
+  test("shows the unit's image, or the shop's own if it cannot be loaded", async () => {
     const { headers } = await fetch(`${dev.service.shop_url}/tap`, { redirect: "manual" })
     const tapped = new URL(String(headers.get("location")), dev.service.shop_url).searchParams
     const chip_id = tapped.get("service_chip_id") ?? ""
@@ -188,7 +188,7 @@ describe("the shop's page, on an origin of its own", () => {
     await picture(null)
   }, 60_000)
 
-  test("knows a genuine tag with a wire by all that its address says", async () => {
+  test("recognizes a genuine tag with tamper detection by all parameters of its URL", async () => {
     const tag = makeTag(`${dev.service.base_url}/t/{chip_id}`, { mac: true, tamper: true })
     const file = join(folder, "tags.csv")
     const keys = [tag.keys[rolesOf.explicit.meta_read], tag.keys[rolesOf.explicit.file_read]]
@@ -216,7 +216,7 @@ describe("the shop's page, on an origin of its own", () => {
     expect(await page.textContent("#unit-name")).toBe("Sealed Jacket")
   }, 60_000)
 
-  test("warns of a tag that nobody knows", async () => {
+  test("warns about an unknown tag", async () => {
     const shop = await newPage()
     const query = new URLSearchParams({ service_chip_id: "04A1B2C3D4", service_e: "0".repeat(32) })
     await shop.page.goto(`${dev.service.shop_url}/?${query}`)
@@ -226,15 +226,15 @@ describe("the shop's page, on an origin of its own", () => {
   }, 30_000)
 })
 
-test("the test wallet sends for its own page alone", async () => {
+test("the test wallet sends only for its own page", async () => {
   const send = (type: string) =>
     fetch(`${dev.service.shop_url}/wallet`, { method: "POST", headers: { "content-type": type }, body: "{}" })
   expect((await send("text/plain")).status).toBe(415)
   expect((await send("application/json")).status).toBe(400)
 })
 
-describe("the same page on an origin that the organization has not registered", () => {
-  test("is refused by the browser, and nothing is recorded", async () => {
+describe("the same page on an unregistered origin", () => {
+  test("is blocked by the browser, and nothing is recorded", async () => {
     const api_base_url = dev.service.base_url
     const foreign = startShop({ ...dev.service, api_base_url, docs_url: `${api_base_url}/docs` }, 0)
     const before = await recordedTaps()
@@ -245,7 +245,7 @@ describe("the same page on an origin that the organization has not registered", 
     await foreign.stop()
   })
 
-  test("is refused by the service too, and nothing is recorded", async () => {
+  test("is rejected by the service, too, and nothing is recorded", async () => {
     const before = await recordedTaps()
     const { chip_id, e } = await dataOf(api.POST("/v1/test-helpers/taps", { body: { chip_id: chipId } }))
     const response = await fetch(`${dev.service.base_url}/v1/taps`, {
@@ -263,7 +263,7 @@ describe("the same page on an origin that the organization has not registered", 
   })
 })
 
-test("a shop's page that comes back on another port is registered in place of the old one", async () => {
+test("a shop page that returns on another port is registered in place of the old one", async () => {
   const listed = async () => (await dataOf(api.GET("/v1/settings/cors-origins"))).cors_origins
   const before = dev.service.shop_url
   expect(await listed()).toEqual([before])
@@ -274,7 +274,7 @@ test("a shop's page that comes back on another port is registered in place of th
   expect(await listed()).toEqual([dev.service.shop_url])
 }, 60_000)
 
-test("a service whose dev.json somebody removed, to wait for the next one, has the organization and key it had", async () => {
+test("a service whose dev.json was deleted to wait for the next one keeps its organization and key", async () => {
   const { organization_id, api_key } = dev.service
   await dev.stop()
   rmSync(join(folder, "dev.json"))
@@ -284,7 +284,7 @@ test("a service whose dev.json somebody removed, to wait for the next one, has t
   expect((await dataOf(api.GET("/v1/settings/cors-origins"))).cors_origins).toEqual([dev.service.shop_url])
 }, 60_000)
 
-test("a command that has nothing but the folder knows where the service is", () => {
+test("a command that has only the folder finds the service", () => {
   const { base_url } = dev.service
   const { api_base_url, docs_url, metadata_base_url } = loadConfig(withDevEnvironment({ DATA_DIR: folder }))
   expect({ api_base_url, docs_url, metadata_base_url }).toEqual({
@@ -294,7 +294,7 @@ test("a command that has nothing but the folder knows where the service is", () 
   })
 })
 
-/** Goes on with the Tab key until the element with this text or id has the focus. */
+/** Presses Tab until the element with this text or ID has the focus. */
 async function tabTo(page: Page, named: string): Promise<void> {
   for (let presses = 0; presses < 60; presses++) {
     await page.keyboard.press("Tab")

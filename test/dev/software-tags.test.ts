@@ -23,7 +23,7 @@ describe("bun run chip", () => {
       expect(verifySun(chip, messageIn(output(folder, "tap")))).toEqual({ counter })
   })
 
-  test("skips reads, and replays an earlier one to the letter", () => {
+  test("skips reads, and replays an earlier one exactly", () => {
     const folder = newFolder()
     const chip = made(folder, "--mac")
     const first = output(folder, "tap")
@@ -52,13 +52,13 @@ describe("bun run chip", () => {
     ],
   ]
   for (const [flag, check] of mistakes)
-    test(`goes wrong as asked: ${flag}`, () => {
+    test(`produces faults on request: ${flag}`, () => {
       const folder = newFolder()
       const chip = made(folder, "--mac")
       check(chip, output(folder, "tap", flag))
     })
 
-  test("breaks the wire of a tag for good: --tampered", () => {
+  test("breaks a tag's tamper wire permanently: --tampered", () => {
     const folder = newFolder()
     const chip = made(folder, "--tamper")
     const status = (...words: string[]) => {
@@ -72,7 +72,7 @@ describe("bun run chip", () => {
     expect(run(other, "tap", "--tampered").stderr.toString()).toContain("has no tamper wire")
   })
 
-  test("reads the tags of a box that an earlier release made", () => {
+  test("reads the tags stored by an earlier release", () => {
     const folder = newFolder()
     made(folder, "--tamper")
     const first = output(folder, "tap")
@@ -83,7 +83,7 @@ describe("bun run chip", () => {
     expect(output(folder, "tap", "--replay", "2")).toBe(first)
   })
 
-  test("replays a read from before its wire broke as it was", () => {
+  test("replays a read from before the wire broke as it was", () => {
     const folder = newFolder()
     made(folder, "--tamper")
     const [first, second] = [output(folder, "tap"), output(folder, "tap")]
@@ -93,7 +93,7 @@ describe("bun run chip", () => {
     expect(output(folder, "tap", "--replay", "3")).toBe(first)
   })
 
-  test("keeps a broken wire broken when it is encoded anew, whose reads begin at one", () => {
+  test("keeps a broken wire broken when the tag is re-encoded, and then counts from one", () => {
     const folder = newFolder()
     const [source, next] = [1, 2].map((version) =>
       keySourceOf("an10922", Buffer.alloc(16, version), version),
@@ -114,7 +114,7 @@ describe("bun run chip", () => {
     expect(tamperOf(decryptFileContent(chip, 1, enc))).toBe("opened")
   })
 
-  test("plays the tags of a manifest", () => {
+  test("simulates the tags of a manifest", () => {
     const folder = newFolder()
     const source = keySourceOf("an10922", Buffer.alloc(16, 5), 1)
     const tag = { chip_id: "04A0B1C2D3", uid: Buffer.from("04112233445566", "hex") }
@@ -128,7 +128,7 @@ describe("bun run chip", () => {
     expect(verifySun(chip, messageIn(url))).toEqual({ counter: 1 })
   })
 
-  test("plays a manifest again without a change, and one with new keys on the tag that is there", () => {
+  test("simulates a manifest again without changes, and one with new keys on the existing tag", () => {
     const folder = newFolder()
     const tag = { chip_id: "04A0B1C2D3", uid: null }
     const [first, second] = [1, 2].map((version) =>
@@ -157,7 +157,7 @@ describe("bun run chip", () => {
     expect(verifySun(chip, messageIn(output(folder, "tap")))).toEqual({ counter: 1 })
   })
 
-  test("plays the other tags of a manifest where one was encoded anew since, and says which refuses", () => {
+  test("simulates the other tags of a manifest if one was re-encoded since, and reports that one", () => {
     const folder = newFolder()
     const mirrors = { mac: true, tamper: false }
     const [first, second] = [1, 2].map((version) =>
@@ -183,7 +183,7 @@ describe("bun run chip", () => {
     expect(output(folder, "list")).toContain("04A0B1C2D4")
   })
 
-  test("tells how to import the tags that it made itself, and none of a manifest", () => {
+  test("says how to import its own tags, and lists none of a manifest", () => {
     const folder = newFolder()
     const source = keySourceOf("an10922", Buffer.alloc(16, 5), 1)
     const tag = { chip_id: "04A0B1C2D3", uid: null }
@@ -204,7 +204,7 @@ describe("bun run chip", () => {
     expect(modes).toEqual([0o600, 0o600])
   })
 
-  test("says in one line what is wrong, and ends with 1 or, for wrong usage, with 2", () => {
+  test("reports an error in one line, with exit code 1, or 2 for wrong usage", () => {
     const folder = newFolder()
     for (const [words, code, said] of [
       [["tap"], 1, "there are no tags yet"],
@@ -223,7 +223,7 @@ describe("bun run chip", () => {
   })
 })
 
-test("no read of a software tag is given out twice, whoever reads at the same time", async () => {
+test("no read of a software tag is returned twice, even to concurrent callers", async () => {
   const folder = newFolder()
   made(folder, "--mac")
   const readers = Array.from({ length: 6 }, () =>

@@ -8,7 +8,7 @@ import { runOperator } from "../../src/operator/commands/run-operator.ts"
 import type { Environment } from "../../src/platform/config.ts"
 import { newFolder, removeDevServices, startDevHere } from "../harness/dev-service.ts"
 
-// What a dev service leaves in its folder for the other commands, from one start to the next.
+// What a dev service leaves in its folder for other commands, from one start to the next.
 
 setDefaultTimeout(60_000)
 
@@ -22,7 +22,7 @@ const stopAll = async () => {
 afterEach(stopAll)
 afterAll(removeDevServices)
 
-/** Starts the service of a folder in place of the one before. */
+/** Starts the service of a folder in place of the previous one. */
 async function startIn(folder: string, environment: Environment): Promise<DevService> {
   await stopAll()
   const { service, stop } = await startDevHere({ ...quiet, DATA_DIR: folder, ...environment })
@@ -30,13 +30,13 @@ async function startIn(folder: string, environment: Environment): Promise<DevSer
   return service
 }
 
-/** Runs a command that is given nothing but the folder; answers its exit code and what it complained of. */
+/** Runs a command that gets only the folder; returns its exit code and error output. */
 async function operator(folder: string, ...words: string[]): Promise<[code: number, complaint: string]> {
   const { code, complaint } = await said(folder, ...words)
   return [code, complaint]
 }
 
-/** The same, with what it printed. */
+/** The same, with its output. */
 async function said(folder: string, ...words: string[]) {
   let [printed, complaint] = ["", ""]
   const terminal = {
@@ -51,7 +51,7 @@ async function said(folder: string, ...words: string[]) {
   return { code, printed, complaint }
 }
 
-test("beside a dev service whose secret is rotated, the operator's commands need nothing but its folder", async () => {
+test("next to a dev service whose secret is rotated, operator commands need only its folder", async () => {
   const folder = newFolder()
   const left = () => readFileSync(join(folder, "environment.json"), "utf8")
   await startIn(folder, { SERVICE_SECRET: first })
@@ -65,7 +65,7 @@ test("beside a dev service whose secret is rotated, the operator's commands need
   expect(await operator(folder, "organizations", "list")).toEqual([0, ""])
 })
 
-test("an authorizer that the local chain does not know is told of", async () => {
+test("an authorizer that the local chain does not know is reported", async () => {
   const folder = newFolder()
   const { chain } = await startIn(folder, {})
   const stranger = ["--account", "0x000000000000000000000000000000000000dEaD", "--overlap-hours", "0"]
@@ -84,7 +84,7 @@ test("an authorizer that the local chain does not know is told of", async () => 
   expect(answer).toContain("AUTHORIZER_KEY")
 })
 
-test("a start that is refused for its secret takes the only copy of the right one from nobody", async () => {
+test("a start that is rejected for its secret does not overwrite the only copy of the right one", async () => {
   const folder = newFolder()
   await startIn(folder, {})
   await expect(startIn(folder, { SERVICE_SECRET: second })).rejects.toThrow(

@@ -180,7 +180,7 @@ describe.each(engines)("on $name", (engine) => {
         (t, lease, transaction) => displaceTransaction(t, lease, transaction, { status: "final" }),
       ],
     ]
-    test.each(writes)("that was lost lets its former holder write no longer: %s", async (_name, write) => {
+    test.each(writes)("that was lost keeps its former holder from writing %s", async (_name, write) => {
       const lane = await openWithNonce()
       const { context, turn, lane_id, lease, row, read } = lane
       const transaction = await newTransaction(lane)

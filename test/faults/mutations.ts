@@ -456,14 +456,14 @@ export const mutations: Mutation[] = [
     replace: [['["40001", "40P01", endedSession, ...violations]', '["40001", "40P01", ...violations]']],
     noticed_by: {
       file: "test/db/database.test.ts",
-      test: "work again whose session it ended while the whole process stood still",
+      test: "retries a %s transaction whose session it ended while the whole process was suspended",
     },
   },
   {
     name: "a connection to Postgres that does not come about is a fault of the request",
     file: "src/db/postgres.ts",
     replace: [["throw refusalOf(error) ?? new Data", "throw unavailable(error) ?? new Data"]],
-    noticed_by: { file: "test/db/database.test.ts", test: "that speaks no TLS" },
+    noticed_by: { file: "test/db/database.test.ts", test: "without TLS" },
   },
   {
     name: "a read is refused where a role has another isolation",
@@ -471,7 +471,7 @@ export const mutations: Mutation[] = [
     replace: [["ask(\"set default_transaction_isolation = 'read committed'\"),", ""]],
     noticed_by: {
       file: "test/db/database.test.ts",
-      test: "refuses no read for what others write meanwhile, whatever isolation a role has",
+      test: "fails no read because of concurrent writes, whatever isolation level a role has",
     },
   },
   {
@@ -480,7 +480,7 @@ export const mutations: Mutation[] = [
     replace: [['ofOneStatement = [cancelled, "42501", "3F000"]', "ofOneStatement = [cancelled]"]],
     noticed_by: {
       file: "test/db/database.test.ts",
-      test: "that lets its user not write in one table does the works beside all the same",
+      test: "whose role may not write to one table still executes the other transactions",
     },
   },
   {
@@ -589,7 +589,7 @@ export const mutations: Mutation[] = [
     replace: [['db.transaction(work, "read committed alone")', "db.transaction(work)"]],
     noticed_by: {
       file: "test/db/database.test.ts",
-      test: "whose tables are in use serves as many as write to others while the migration waits for it",
+      test: "whose tables are in use serves any number of writes to other tables while the migration waits",
     },
   },
   {
@@ -1140,7 +1140,7 @@ export const mutations: Mutation[] = [
     replace: [["const unlock = await untilAlone(folder, progress)", "const unlock = () => {}"]],
     noticed_by: {
       file: "test/dev/journey.test.ts",
-      test: "waits for another one that has started a service, which would end with that one",
+      test: "waits for another demo that has started a service, which would end together with that demo",
     },
   },
   {
@@ -1158,7 +1158,7 @@ export const mutations: Mutation[] = [
     replace: [["/password must be/.test(message)", "/password was/.test(message)"]],
     noticed_by: {
       file: "test/db/database.test.ts",
-      test: "that asks for a password which nobody gave is unavailable, and says so",
+      test: "that asks for a password that is not configured is unavailable, with a reason",
     },
   },
   {
@@ -1502,7 +1502,10 @@ export const mutations: Mutation[] = [
     name: "a lane reads all that it has ever sent",
     file: "src/engine/lanes/transactions.ts",
     replace: [[', ne(transactions.status, "final"))', ")"]],
-    noticed_by: { file: longLife, test: "a lane finds what it watches without what it has ever sent" },
+    noticed_by: {
+      file: longLife,
+      test: "a lane finds the transactions that it watches without reading all it ever sent",
+    },
   },
   {
     name: "one unit of a collection looked for among all of it",
@@ -1510,7 +1513,7 @@ export const mutations: Mutation[] = [
     replace: [["collection_id && !external_id", "collection_id"]],
     noticed_by: {
       file: longLife,
-      test: "a brand finds one unit of a collection by its own id without the others",
+      test: "a brand finds one unit of a collection by external ID without reading the others",
     },
   },
   {
@@ -1519,7 +1522,7 @@ export const mutations: Mutation[] = [
     replace: [['and(isOfBulk, eq(effects.status, "open")', 'and(eq(effects.status, "open")']],
     noticed_by: {
       file: longLife,
-      test: "a bulk request is over without a look at what other brands wait for",
+      test: "a bulk pairing finishes without reading other brands' waiting units",
     },
   },
   {
@@ -1533,7 +1536,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: longLife,
-      test: "a watch whose chain has nothing new reads no more than one of the authorizations that wait",
+      test: "a watch on a chain without news reads at most one of the waiting authorizations",
     },
   },
   {
@@ -1542,7 +1545,7 @@ export const mutations: Mutation[] = [
     replace: [["issuancesIn(row, address)", "issuancesIn(row)"]],
     noticed_by: {
       file: longLife,
-      test: "an issuance is planned without a look into what others have on its way through the desk",
+      test: "an issuance is planned without reading others' work in flight through the desk",
     },
   },
   {
@@ -1551,7 +1554,7 @@ export const mutations: Mutation[] = [
     replace: [[" and status = 'open' and transaction_id is null`", "`"]],
     noticed_by: {
       file: longLife,
-      test: "a lane finds what waits for it without what waits for wallets and other lanes",
+      test: "a lane finds its waiting work without reading work of wallets and other lanes",
     },
   },
   {
@@ -1560,7 +1563,7 @@ export const mutations: Mutation[] = [
     replace: [[" and in_line.line_place < ", " and in_line.line_place / 1000 < "]],
     noticed_by: {
       file: longLife,
-      test: "a lane plans what comes first of what waits without reading what waits behind it",
+      test: "a lane plans the first of its waiting work without reading the rest",
     },
   },
   {
@@ -1569,7 +1572,7 @@ export const mutations: Mutation[] = [
     replace: [[" ->> 'deadline_at' else '' end`", " ->> 'deadline_at' else null end`"]],
     noticed_by: {
       file: longLife,
-      test: "an operator is told of what is stuck without what wallets may still send, nor all that has stopped",
+      test: "stuck work is listed without reading what wallets may still send or all that has stopped",
     },
   },
   {
@@ -1578,14 +1581,14 @@ export const mutations: Mutation[] = [
     replace: [["others.size > mostOthers", "others.size > 1e9"]],
     noticed_by: {
       file: longLife,
-      test: "on sqlite no statement is kept for each number of values that was ever listed",
+      test: "on sqlite no statement is cached for each length of a list of values",
     },
   },
   {
     name: "no line that waits for a lane read deeper than the first few of it",
     file: "src/engine/lanes/turns.ts",
     replace: [["if (!deepest || !end) return true", "return true"]],
-    noticed_by: { file: longLife, test: "what waits for a lane comes in turn, however little of it is read" },
+    noticed_by: { file: longLife, test: "a lane takes waiting work in turn, however little of it is read" },
   },
   {
     name: "collections of no chain are compared while one is silent",

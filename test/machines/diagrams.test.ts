@@ -11,8 +11,8 @@ import { mermaidOf } from "../../src/operator/charts/mermaid.ts"
 setDefaultTimeout(60_000)
 const root = join(import.meta.dir, "../..")
 
-describe("the drawings in machines/", () => {
-  test("are what the machines are now", async () => {
+describe("the diagrams in machines/", () => {
+  test("match the machines", async () => {
     expect(await runDiagrams(root, "--check")).toEqual({ code: 0, complaint: "" })
   })
 
@@ -43,7 +43,7 @@ describe("in a copy of the project", () => {
   })
   afterAll(() => rmSync(copy, { recursive: true }))
 
-  test("the check fails and names the drawings of a machine that was changed, until they are drawn again", async () => {
+  test("the check fails and names the diagrams of a changed machine until they are drawn again", async () => {
     const path = join(copy, "machines/session-token.ts")
     const text = readFileSync(path, "utf8")
     writeFileSync(

@@ -18,13 +18,13 @@ import { firstStep, nextStep } from "../../src/engine/actors/steps.ts"
 
 type Lifecycle = {
   machine: AnyStateMachine
-  /** What a machine is started with; several where the input decides the first state. */
+  /** What a machine is started with; several if the input determines the first state. */
   inputs: object[]
-  /** What comes with an event: the fields of a command, the output of an effect. */
+  /** The fields that come with an event: a command's fields, an effect's output. */
   payloads: Record<string, Record<string, unknown>>
   /**
-   * What each event, down the side, makes of each state, across the top: the next state, or `-` where it is ignored.
-   * `breaks` is an effect's error where nobody waits for it; the runtime never delivers one.
+   * Rows are events, columns are states: the next state, or `-` if the event is ignored.
+   * `breaks` means an effect's error that the state does not handle; the runtime never delivers one.
    */
   table: string
 }
@@ -184,7 +184,7 @@ for (const [name, lifecycle] of Object.entries(tables)) {
       expect(events.filter((event) => !known.includes(eventOf(lifecycle, event).type))).toEqual(["UNKNOWN"])
     })
 
-    test("every invoke has an answer to its result and to its error", () => {
+    test("every invoke handles its result and its error", () => {
       for (const node of nodesOf(lifecycle.machine.root))
         for (const { id } of node.invoke) {
           expect([...node.transitions.keys()]).toContain(`xstate.done.actor.${id}`)
@@ -192,13 +192,13 @@ for (const [name, lifecycle] of Object.entries(tables)) {
         }
     })
 
-    test("the context can be made without an input", () => {
+    test("the context can be created without an input", () => {
       expect(() => initialTransition(lifecycle.machine)).not.toThrow()
     })
   })
 }
 
-test("the top-level states are the statuses that the API shows", () => {
+test("the top-level states are the API's statuses", () => {
   const statuses = Object.fromEntries(
     Object.entries(tables).map(([name, { machine }]) => [name, Object.keys(machine.states)]),
   )
@@ -214,7 +214,7 @@ test("the top-level states are the statuses that the API shows", () => {
   })
 })
 
-describe("what a machine keeps", () => {
+describe("a machine's context", () => {
   const error = { code: "chain.reverted", message: "no" }
   const superseded = (code: string) => ({ transaction_hash: null, failure: { code } })
   const outcomes: [name: MachineName, input: number, events: string[], context: object][] = [
@@ -257,18 +257,18 @@ describe("what a machine keeps", () => {
     })
 
   for (const [name, { machine, inputs }] of Object.entries(tables))
-    test(`${name} of what it is started with`, () => {
+    test(`${name} after the start`, () => {
       for (const input of inputs) expect(initialTransition(machine, input)[0].context).toMatchObject(input)
     })
 })
 
-describe("the runtime takes the very steps that XState takes", () => {
+describe("the runtime takes the same steps as XState", () => {
   for (const [name, lifecycle] of Object.entries(tables))
     test(`of ${name}, from each state with each event`, () => {
       const { machine, inputs } = lifecycle
       const plain = ([snapshot, actions]: ReturnType<typeof nextStep>) => ({
         snapshot: JSON.parse(JSON.stringify(machine.getPersistedSnapshot(snapshot))),
-        // Each child that is asked for has a number of its own.
+        // Each child has a number of its own.
         actions: actions.map(({ type, params }) => ({ type, ...Object(params), actorRef: null })),
       })
       for (const input of inputs)
@@ -285,7 +285,7 @@ describe("the runtime takes the very steps that XState takes", () => {
     })
 })
 
-describe("an effect is asked for", () => {
+describe("an effect is requested", () => {
   const relayed = { lane_id: "lane", unit_id: "unit", recipient: "0x04" }
   const issued = {
     collection_id: "collection",
@@ -303,7 +303,7 @@ describe("an effect is asked for", () => {
     ["metadata-refresh", 0, [], "refreshMetadata", tables["metadata-refresh"].inputs[0] ?? {}],
   ]
   for (const [name, index, events, effect, given] of asked)
-    test(`by ${name} with what ${effect} needs${index === 0 ? "" : " of a wallet"}`, () => {
+    test(`by ${name} with what ${effect} needs${index === 0 ? "" : " for a wallet"}`, () => {
       const { machine, inputs } = tables[name]
       const begun = initialTransition(machine, inputs[index])
       const [, actions] = events.reduce(
@@ -315,7 +315,7 @@ describe("an effect is asked for", () => {
     })
 })
 
-describe("a machine runs by itself, its effects played by stubs", () => {
+describe("a machine runs on its own, with its effects stubbed,", () => {
   const failure = { code: "chain.reverted", message: "The chain refused it." }
   const runs: { name: MachineName; effects: Record<string, object | Error>; sent: string[]; end: string }[] =
     [
@@ -379,19 +379,19 @@ describe("a machine runs by itself, its effects played by stubs", () => {
     })
 
   for (const end of ["claimed", "expired"] as const)
-    test(`claim to ${end} by an authorization that its recipient submits or not`, async () => {
+    test(`claim to ${end}, with an authorization that its recipient submits or not`, async () => {
       const label = end === "claimed" ? "watchAuthorization:used" : "watchAuthorization:expired"
       const actor = play("claim", tables.claim.inputs[1], { watchAuthorization: watchOutcomes[label] })
       await waitFor(actor, (snapshot: AnyMachineSnapshot) => pathOf(snapshot.value) === end)
     })
 
-  test("an effect that failed leaves its reason in the context", async () => {
+  test("a failed effect leaves its reason in the context", async () => {
     const actor = play("claim", tables.claim.inputs[0], { relayClaim: refused() })
     const snapshot = await waitFor(actor, ({ status }: AnyMachineSnapshot) => status === "done")
     expect(snapshot.context.failure).toEqual(failure)
   })
 
-  test("session-token to expired when its time is over, not a millisecond before", () => {
+  test("session-token to expired when its lifetime is over, to the millisecond", () => {
     const clock = new SimulatedClock()
     const actor = createActor(lifecycles["session-token"].machine, {
       input: { ttl_seconds: 600 },
@@ -403,7 +403,7 @@ describe("a machine runs by itself, its effects played by stubs", () => {
     expect(actor.getSnapshot().value).toBe("expired")
   })
 
-  test("session-token to revoked when it is handed back", () => {
+  test("session-token to revoked when it is ended", () => {
     const clock = new SimulatedClock()
     const actor = createActor(lifecycles["session-token"].machine, {
       input: { ttl_seconds: 600 },
@@ -414,7 +414,7 @@ describe("a machine runs by itself, its effects played by stubs", () => {
     expect(actor.getSnapshot().value).toBe("revoked")
   })
 
-  test("without a stub an effect fails", async () => {
+  test("an effect without a stub fails", async () => {
     const actor = createActor(lifecycles["collection-contract"].machine, {
       input: { collection_id: "collection", lane_id: "lane" },
     }).start()
@@ -443,7 +443,7 @@ function readTable(text: string) {
   return { states, events: rows.map(([event = ""]) => event), cells }
 }
 
-/** The event a table's row stands for: `issueUnit:done` is what the runtime gives when that effect is done. */
+/** The event of a table's row: `issueUnit:done` is what the runtime sends when that effect is done. */
 function eventOf(lifecycle: Lifecycle, label: string): JournalEvent {
   const payload = lifecycle.payloads[label]
   const [subject = "", result] = label.split(":")
@@ -455,7 +455,7 @@ function eventOf(lifecycle: Lifecycle, label: string): JournalEvent {
 }
 
 function step(lifecycle: Lifecycle, snapshot: AnyMachineSnapshot, label: string): string {
-  // Neither the runtime nor an actor of XState gives an event to a machine that has ended.
+  // Neither the runtime nor an XState actor sends an event to a machine in a final state.
   if (snapshot.status !== "active") return "-"
   const [next, actions] = transition(lifecycle.machine, snapshot, eventOf(lifecycle, label))
   if (next.status === "error") return "breaks"
@@ -484,7 +484,7 @@ function nodesOf(node: AnyStateNode): AnyStateNode[] {
   return [node, ...Object.values(node.states).flatMap(nodesOf)]
 }
 
-/** The states without inner ones that are not left at once. */
+/** The states without substates that are not left at once. */
 function restingStates(root: AnyStateNode): string[] {
   return nodesOf(root)
     .filter((node) => Object.keys(node.states).length === 0 && !node.always)
@@ -500,7 +500,7 @@ function inWords(result: object | Error): string {
   return "outcome" in result ? String(result.outcome) : "its effect is done"
 }
 
-/** Runs the machine as it is, each effect answered by a stub. */
+/** Runs the machine, with a stub for each effect. */
 function play(
   name: MachineName,
   input: object | undefined,

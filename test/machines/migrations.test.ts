@@ -60,7 +60,7 @@ const renameSent: Migration = (stored) => ({
   value: stored.value === "sent" ? "on_its_way" : stored.value,
 })
 
-/** What the first two versions stored while the parcel was on its way. */
+/** Snapshots that the first two versions stored while the parcel was in transit. */
 const recorded = {
   1: snapshotIn("sent", { label: "milk" }),
   2: snapshotIn("sent", { label: "milk", weight_grams: 100 }),
@@ -88,7 +88,7 @@ afterAll(() => {
   delete registry.parcel
 })
 
-describe.each(engines)("an actor that an earlier release stored, on $name,", (engine) => {
+describe.each(engines)("an actor stored by an earlier release, on $name,", (engine) => {
   const databases = useEngine(engine)
 
   async function store(machine_version: number, snapshot: unknown) {
@@ -123,7 +123,7 @@ describe.each(engines)("an actor that an earlier release stored, on $name,", (en
     return { id, effectId, turn, stored }
   }
 
-  test("takes an event as its machine is now, and is stored as of now", async () => {
+  test("handles an event with the current machine, and is stored in the current version", async () => {
     const { id, turn, stored } = await store(1, recorded[1])
     const answer = await turn((t) => sendEvent(t, id, { type: "DELIVER" }))
     expect(answer).toEqual({ status: "delivered", state: "delivered", accepted: true })
@@ -132,21 +132,21 @@ describe.each(engines)("an actor that an earlier release stored, on $name,", (en
     expect(actor?.snapshot).toMatchObject({ context: { label: "milk", weight_grams: 250 } })
   })
 
-  test("passes only the migrations after its own version", async () => {
+  test("is migrated only from its own version on", async () => {
     const { id, turn, stored } = await store(2, recorded[2])
     await turn((t) => sendEvent(t, id, { type: "DELIVER" }))
     const { actor } = await stored()
     expect(actor?.snapshot).toMatchObject({ context: { label: "milk", weight_grams: 100 } })
   })
 
-  test("takes the result of an effect that the earlier release asked for", async () => {
+  test("accepts the result of an effect that the earlier release requested", async () => {
     const { effectId, turn, stored } = await store(1, recorded[1])
     expect(await turn((t) => settleEffect(t, effectId, { output: { weight_grams: 700 } }))).toBe(true)
     const { actor } = await stored()
     expect(actor).toMatchObject({ state: "delivered", snapshot: { context: { weight_grams: 700 } } })
   })
 
-  test("has its migration in its journal, from which it is replayed", async () => {
+  test("has the migration in its journal, from which it can be replayed", async () => {
     const { id, turn, stored } = await store(1, recorded[1])
     await turn((t) => sendEvent(t, id, { type: "DELIVER" }))
     await turn((t) => sendEvent(t, id, { type: "OPEN" }))
@@ -161,7 +161,7 @@ describe.each(engines)("an actor that an earlier release stored, on $name,", (en
     expect(replay(parcel, events)).toEqual(actor?.snapshot)
   })
 
-  test("stays as it was stored when it refuses an event", async () => {
+  test("stays as stored if it rejects an event", async () => {
     const { id, turn, stored } = await store(1, recorded[1])
     const before = await stored()
     const answer = await turn((t) => sendEvent(t, id, { type: "OPEN" }))
@@ -169,7 +169,7 @@ describe.each(engines)("an actor that an earlier release stored, on $name,", (en
     expect(await stored()).toEqual(before)
   })
 
-  test("is not touched where a later release stored it: one line says which version to run", async () => {
+  test("is not changed if a later release stored it: one line says which version to run", async () => {
     const { id, turn, stored } = await store(4, recorded[2])
     const before = await stored()
     await expect(turn((t) => sendEvent(t, id, { type: "DELIVER" }))).rejects.toThrow(

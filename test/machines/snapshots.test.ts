@@ -14,7 +14,7 @@ import type { StoredSnapshot } from "./snapshots/write.ts"
 const folder = join(import.meta.dir, "snapshots")
 const names = Object.keys(lifecycles) as MachineName[]
 
-test("there are stored snapshots of every version that any machine has had", () => {
+test("there are stored snapshots of every version of every machine", () => {
   const expected = names.flatMap((name) =>
     Array.from({ length: lifecycles[name].version }, (_, index) => `${name}.v${index + 1}.json`),
   )
@@ -31,7 +31,7 @@ for (const engine of engines)
         const path = join(folder, `${name}.v${version}.json`)
         const stored: StoredSnapshot[] = JSON.parse(readFileSync(path, "utf8"))
         for (const { state, snapshot, event, next_state } of stored)
-          test(`${name} version ${version}, stored in ${state}, still takes ${event.type}`, async () => {
+          test(`${name} version ${version}, stored in ${state}, still accepts ${event.type}`, async () => {
             const db = await databases.openShared()
             const { answer, actor } = await inTurn(createTestContext(db), null, async (turn) => {
               const { organization_id, collection_id, lane_id } = await insertScene(turn.tx)
@@ -61,7 +61,7 @@ for (const engine of engines)
       }
   })
 
-test("a stored snapshot is in the state it is said to be in", () => {
+test("a stored snapshot is in its stated state", () => {
   for (const name of names) {
     const path = join(folder, `${name}.v${lifecycles[name].version}.json`)
     for (const { state, snapshot } of JSON.parse(readFileSync(path, "utf8")) as StoredSnapshot[])
@@ -69,7 +69,7 @@ test("a stored snapshot is in the state it is said to be in", () => {
   }
 })
 
-/** The snapshot with the id of a unit that is there to be told of it. */
+/** The snapshot with the ID of an existing unit. */
 function withUnit(snapshot: unknown, unit_id: string): unknown {
   const { context, ...rest } = snapshot as { context: Record<string, unknown> }
   return { ...rest, context: "unit_id" in context ? { ...context, unit_id } : context }

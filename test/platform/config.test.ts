@@ -22,7 +22,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 type Case = [variable: string, text: string, key: keyof Config, value: unknown]
 
-describe("a variable that is not set", () => {
+describe("an unset variable", () => {
   const defaults: Omit<Config, "service_secret"> = {
     port: 3000,
     host: "0.0.0.0",
@@ -63,7 +63,7 @@ describe("a variable that is not set", () => {
     })
   })
 
-  test("lets an API key send an Idempotency-Key with all that it may ask for", () => {
+  test("gives an API key enough stored responses for all requests within its rate limit", () => {
     const { api_key, kept_answer } = loadConfig({ SERVICE_SECRET }).rate_limits
     const asked = (api_key.requests / api_key.seconds) * kept_answer.seconds
     expect(kept_answer.requests).toBeGreaterThanOrEqual(asked)
@@ -91,14 +91,14 @@ describe("a variable that is not set", () => {
     expect(loadConfig({ ...empty, SERVICE_SECRET })).toEqual(loadConfig({ SERVICE_SECRET }))
   })
 
-  test("stops the start when it is SERVICE_SECRET, and says how to make one", () => {
+  test("stops the start if it is SERVICE_SECRET, and says how to make one", () => {
     expect(complaintAbout({})).toBe(
       "SERVICE_SECRET needs at least 32 characters; make one with: openssl rand -hex 32",
     )
   })
 })
 
-describe("a good value is taken:", () => {
+describe("a valid value is accepted:", () => {
   const cases: Case[] = [
     ["PORT", "0", "port", 0],
     ["PORT", "65535", "port", 65_535],
@@ -160,7 +160,7 @@ describe("a good value is taken:", () => {
     })
 })
 
-describe("a wrong value stops the start with one line that names the variable:", () => {
+describe("an invalid value stops the start with one line that names the variable:", () => {
   const cases: [variable: string, text: string][] = [
     ["PORT", "65536"],
     ["PORT", "-1"],
@@ -236,7 +236,7 @@ describe("a wrong value stops the start with one line that names the variable:",
     })
 })
 
-test("a sign of a password that ends it in an address is named, with what to write for it", () => {
+test("a password character that ends the host part of a URL is named, with its escaped form", () => {
   for (const password of ["a#b", "a/b", "a?b", "a b", "12#b", "12/b", "12?b", "50%ffoff"])
     for (const [variable, scheme] of [
       ["DATABASE_URL", "postgres"],
@@ -251,7 +251,7 @@ test("a sign of a password that ends it in an address is named, with what to wri
     }
 })
 
-test("an operator port that others can reach needs OPERATOR_TOKEN", () => {
+test("an operator port reachable by others requires OPERATOR_TOKEN", () => {
   for (const OPERATOR_HOST of ["0.0.0.0", "::", "10.0.0.1", "127.example.com"]) {
     expect(complaintAbout({ SERVICE_SECRET, OPERATOR_HOST })).toStartWith("OPERATOR_TOKEN is needed")
     const OPERATOR_TOKEN = SERVICE_SECRET
@@ -259,7 +259,7 @@ test("an operator port that others can reach needs OPERATOR_TOKEN", () => {
   }
 })
 
-describe("a wrong value that is a secret is not in the text:", () => {
+describe("an invalid secret is not in the text:", () => {
   const cases: [variable: string, text: string, secret: string][] = [
     ["SERVICE_SECRET", "hunter2-hunter2", "hunter2"],
     ["SERVICE_SECRET", "ababababababababababababababababababab", "abab"],
@@ -281,8 +281,8 @@ describe("a wrong value that is a secret is not in the text:", () => {
     })
 })
 
-describe("the file of CHAINS", () => {
-  test("gives each chain what it leaves out", () => {
+describe("the CHAINS file", () => {
+  test("gets defaults for what a chain omits", () => {
     const CHAINS = write({ "8453": { rpc_urls: ["https://rpc.example.com"], factory_address } })
     expect(loadConfig({ SERVICE_SECRET, CHAINS }).chains).toEqual([
       {
@@ -308,7 +308,7 @@ describe("the file of CHAINS", () => {
     ])
   })
 
-  test("is taken as it is written", () => {
+  test("is used as written", () => {
     const chain = {
       name: "base",
       rpc_urls: ["https://one.example.com", "http://localhost:8545"],
@@ -334,13 +334,13 @@ describe("the file of CHAINS", () => {
     ])
   })
 
-  test("offers a block's producer no more than the gas may cost, where it does not say how much", () => {
+  test("offers block producers no more than the gas price limit if it sets no tip limit", () => {
     const CHAINS = write({ "1": { ...good, max_fee_per_gas_gwei: 7 } })
     const [chain] = loadConfig({ SERVICE_SECRET, CHAINS }).chains
     expect(chain?.max_priority_fee_per_gas_gwei).toBe(7)
   })
 
-  test("says what is wrong with which key", () => {
+  test("reports what is wrong with which key", () => {
     const complaints: [settings: object, end: string][] = [
       [{ bump_after_blocks: "4" }, "needs bump_after_blocks, a whole number of blocks above 0"],
       [{ block_time_seconds: -1 }, "needs block_time_seconds, a number above 0"],
@@ -361,33 +361,36 @@ describe("the file of CHAINS", () => {
 
   const good = { rpc_urls: ["https://rpc.example.com"], factory_address }
   const wrong: [what: string, document: unknown][] = [
-    ["a list", [good]],
+    ["an array", [good]],
     ["null", null],
     ["a chain id that is a name", { base: good }],
     ["a chain id with a leading zero", { "01": good }],
-    ["a chain that is no object", { "1": "https://rpc.example.com" }],
+    ["a chain that is not an object", { "1": "https://rpc.example.com" }],
     ["an unknown key", { "1": { ...good, rpc_url: "https://rpc.example.com" } }],
-    ["no RPC address", { "1": { ...good, rpc_urls: [] } }],
-    ["an RPC address of another kind", { "1": { ...good, rpc_urls: ["ws://rpc.example.com"] } }],
-    ["an RPC address that is none", { "1": { ...good, rpc_urls: ["https://rpc.example.com:99999"] } }],
+    ["no RPC URL", { "1": { ...good, rpc_urls: [] } }],
+    ["an RPC URL with another scheme", { "1": { ...good, rpc_urls: ["ws://rpc.example.com"] } }],
+    ["an invalid RPC URL", { "1": { ...good, rpc_urls: ["https://rpc.example.com:99999"] } }],
     ["no factory", { "1": { rpc_urls: good.rpc_urls } }],
     [
-      "a factory with a wrong checksum",
+      "a factory address with a wrong checksum",
       { "1": { ...good, factory_address: factory_address.replace("Fb", "FB") } },
     ],
     ["a depth of zero", { "1": { ...good, confirmation_depth: 0 } }],
     ["half a block of logs", { "1": { ...good, log_range_blocks: 0.5 } }],
     ["half a block of depth", { "1": { ...good, confirmation_depth: 1.5 } }],
-    ["a depth that is a text", { "1": { ...good, finality_depth: "65" } }],
-    ["finality before confirmation", { "1": { ...good, confirmation_depth: 10, finality_depth: 9 } }],
-    ["a name that is no text", { "1": { ...good, name: {} } }],
-    ["a private pool at no address", { "1": { ...good, send_url: "https://pool.example.com:99999" } }],
-    ["a private pool of another kind", { "1": { ...good, send_url: "ws://pool.example.com" } }],
+    ["a depth that is a string", { "1": { ...good, finality_depth: "65" } }],
     [
-      "a tip above all of the price",
+      "a finality depth below the confirmation depth",
+      { "1": { ...good, confirmation_depth: 10, finality_depth: 9 } },
+    ],
+    ["a name that is not a string", { "1": { ...good, name: {} } }],
+    ["a private pool that is not a URL", { "1": { ...good, send_url: "https://pool.example.com:99999" } }],
+    ["a private pool URL with another scheme", { "1": { ...good, send_url: "ws://pool.example.com" } }],
+    [
+      "a tip limit above the price limit",
       { "1": { ...good, max_fee_per_gas_gwei: 1, max_priority_fee_per_gas_gwei: 2 } },
     ],
-    ["nothing to spend", { "1": { ...good, max_transaction_cost: 0 } }],
+    ["a spending limit of zero", { "1": { ...good, max_transaction_cost: 0 } }],
     ["half a decimal place", { "1": { ...good, coin_decimals: 1.5 } }],
   ]
   for (const [what, document] of wrong)
@@ -397,7 +400,7 @@ describe("the file of CHAINS", () => {
       expect(complaint).not.toContain("\n")
     })
 
-  test("that is not JSON stops the start without a word of what it holds", () => {
+  test("that is not JSON stops the start without quoting its content", () => {
     const CHAINS = join(folder, "broken.json")
     writeFileSync(CHAINS, '{ "1": { "rpc_urls": [hunter2, "https://rpc.example.com/v2/hunter2"] } }')
     expect(complaintAbout({ SERVICE_SECRET, CHAINS })).toBe(`CHAINS names ${CHAINS}, which is not JSON`)
@@ -411,19 +414,19 @@ describe("the file of CHAINS", () => {
   }
 })
 
-test("a server on all interfaces is shown as localhost, one on an IPv6 address in brackets", () => {
+test("a server on all interfaces is printed as localhost, and one on an IPv6 address in brackets", () => {
   expect(baseUrl("0.0.0.0", 3000)).toBe("http://localhost:3000")
   expect(baseUrl("::", 3000)).toBe("http://localhost:3000")
   expect(baseUrl("::1", 3000)).toBe("http://[::1]:3000")
   expect(baseUrl("10.0.0.1", 80)).toBe("http://10.0.0.1:80")
 })
 
-/** The limits where one variable is set. */
+/** The rate limits if one variable is set. */
 function limitsWith(name: keyof Config["rate_limits"], requests: number, seconds: number) {
   return { ...loadConfig({ SERVICE_SECRET }).rate_limits, [name]: { requests, seconds } }
 }
 
-/** What the start says when it stops. */
+/** What the failed start prints. */
 function complaintAbout(environment: Environment): string {
   try {
     loadConfig(environment)

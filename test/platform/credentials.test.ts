@@ -24,7 +24,7 @@ test("a new credential is of its kind and well formed", () => {
   }
 })
 
-test("no two of a thousand credentials are alike", () => {
+test("no two of a thousand credentials are equal", () => {
   expect(new Set(Array.from({ length: 1000 }, () => newCredential("api_key").token)).size).toBe(1000)
 })
 
@@ -45,12 +45,12 @@ test("the stored hash is the SHA-256 of the whole token", () => {
   expect(hashOf(token)).toBe(hash)
 })
 
-test("the hint shows four characters of the token at most", () => {
+test("the hint shows at most four characters of the token", () => {
   const { token, hint } = newCredential("api_key")
   expect(hint).toBe(`end_sk_…${token.slice(-4)}`)
 })
 
-test("any one changed character of the secret part is noticed", () => {
+test("any changed character of the secret part is detected", () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...kinds),
@@ -66,12 +66,12 @@ test("any one changed character of the secret part is noticed", () => {
   )
 })
 
-test("the characters of one kind are refused under another kind's prefix", () => {
+test("one kind's characters are rejected with another kind's prefix", () => {
   const characters = newCredential("api_key").token.slice("end_sk_".length)
   expect(isWellFormed(`end_sess_${characters}`)).toBe(false)
 })
 
-test("no arbitrary text is well formed", () => {
+test("no arbitrary text is well-formed", () => {
   fc.assert(
     fc.property(fc.constantFrom("", ...Object.values(prefixes)), fc.string(), (prefix, text) => {
       expect(isWellFormed(prefix + text)).toBe(false)

@@ -28,7 +28,7 @@ test.each([
   ["https://exämple.com/", "https://xn--exmple-cua.com/"],
   ["http://localhost:3000/x", "http://localhost:3000/x"],
   ["http://127.0.0.1", "http://127.0.0.1/"],
-])("the redirect %s is kept as %s", (given, kept) => {
+])("the redirect %s is stored as %s", (given, kept) => {
   expect(canonicalRedirect(given)).toBe(kept)
 })
 
@@ -63,11 +63,10 @@ test.each([
   "https://exa%20mple.com",
   `https://example.com/${"x".repeat(2_029)}`,
   `https://example.com/${"é".repeat(1_000)}`,
-])("the redirect %j is refused", (given) => {
+])("the redirect %j is rejected", (given) => 
   expect(() => canonicalRedirect(given)).toThrow("is not valid")
-})
 
-test("a redirect that was accepted once is accepted again, unchanged", () => {
+test("an accepted redirect is accepted again, unchanged", () => 
   fc.assert(
     fc.property(
       fc.webUrl({ validSchemes: ["https"], withFragments: true, withQueryParameters: true }),
@@ -76,18 +75,17 @@ test("a redirect that was accepted once is accepted again, unchanged", () => {
         expect(canonicalRedirect(kept)).toBe(kept)
       },
     ),
-  )
-})
+  ))
 
 const nested = (levels: number): Record<string, unknown> =>
   levels === 1 ? {} : { inner: nested(levels - 1) }
 
-test("attributes have 8 levels at most", () => {
+test("attributes have at most 8 levels", () => {
   expect(() => checkAttributes(nested(8))).not.toThrow()
   expect(() => checkAttributes(nested(9))).toThrow("is not valid")
 })
 
-test("attributes have 16 KiB of JSON at most, counted in bytes", () => {
+test("attributes have at most 16 KiB of JSON, counted in bytes", () => {
   const frame = JSON.stringify({ a: "" }).length
   expect(() => checkAttributes({ a: "x".repeat(16_384 - frame) })).not.toThrow()
   expect(() => checkAttributes({ a: "x".repeat(16_385 - frame) })).toThrow("is not valid")
@@ -100,9 +98,8 @@ test.each([
   { a: ["\ud800"] },
   { "\udc00": 1 },
   { a: { b: Number.POSITIVE_INFINITY } },
-])("attributes that no database keeps are refused", (attributes) => {
+])("attributes that no database can store are rejected", (attributes) => 
   expect(() => checkAttributes(attributes)).toThrow("is not valid")
-})
 
 test.each([
   ["Autumn Winter", "AW"],
@@ -113,16 +110,14 @@ test.each([
   ["東京 時計", "東時"],
   ["𐐨𐐨 𐐨 𐐨", "𐐀𐐀"],
   ["— !", "UNIT"],
-])("the symbol of %s is %s", (given, symbol) => {
-  expect(symbolFrom(given)).toBe(symbol)
-})
+])("the symbol of %s is %s", (given, symbol) => 
+  expect(symbolFrom(given)).toBe(symbol))
 
-test("a derived symbol has 1 to 4 UTF-16 units and no half surrogate pair", () => {
+test("a derived symbol has 1 to 4 UTF-16 units and no lone surrogate", () => 
   fc.assert(
     fc.property(fc.string({ unit: "binary", minLength: 1, maxLength: 40 }), (text) => {
       const symbol = symbolFrom(text)
       expect(symbol.length).toBeWithin(1, 5)
       expect(symbol.isWellFormed()).toBe(true)
     }),
-  )
-})
+  ))

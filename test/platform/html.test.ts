@@ -4,7 +4,7 @@ import { html, type Shown, trusted, webPage } from "../../src/platform/html.ts"
 
 const letters: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" }
 
-test("whatever text is put into HTML is read by a browser as that text, and ends no tag or attribute", () => {
+test("any text in HTML is read by a browser as that text, and ends no tag or attribute", () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...`<>&"'\`ax/=;`) }), (text) => {
       const escaped = String(html`${text}`)
@@ -14,12 +14,12 @@ test("whatever text is put into HTML is read by a browser as that text, and ends
   )
 })
 
-test("HTML is put into HTML as it is, lists are joined, and null, undefined and false show nothing", () => {
+test("HTML in HTML stays as it is, arrays are joined, and null, undefined and false produce nothing", () => {
   const items: Shown[] = ["<a>", html`<b>${1}</b>`, [null, undefined, false, 0, ""]]
   expect(String(html`<p>${items}${trusted("<i>&</i>")}</p>`)).toBe("<p>&lt;a&gt;<b>1</b>0<i>&</i></p>")
 })
 
-test("the title of a page is escaped, its head and body are not", () => {
+test("a page's title is escaped; its head and body are not", () => {
   const page = webPage({ title: "<x>", head: html`<meta name="robots">`, body: html`<main></main>` })
   expect(page).toContain('<title>&lt;x&gt;</title>\n<meta name="robots">\n</head>\n<body>\n<main></main>')
 })

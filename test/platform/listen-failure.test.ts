@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { listenFailure } from "../../src/platform/listen-failure.ts"
 import { StartError } from "../../src/platform/start-error.ts"
 
-// Where a real one can be had, as of a port that is taken, test/processes has it.
+// Failures that can be produced for real, such as a port in use, are tested in test/processes.
 
 const place = {
   port: "port 80",
@@ -11,7 +11,7 @@ const place = {
 }
 const failure = (code: string) => Object.assign(new Error("it does not go"), { code })
 
-test("a port that takes rights names the right and the variable", () => {
+test("a port that needs a privilege names the privilege and the variable", () => {
   expect(listenFailure(failure("EACCES"), place)).toEqual(
     new StartError(
       "port 80 is closed to this process; grant it CAP_NET_BIND_SERVICE, or set PORT to another one",
@@ -20,8 +20,8 @@ test("a port that takes rights names the right and the variable", () => {
 })
 
 test.each([
-  ["a host of a kind that the machine has not", "EAFNOSUPPORT"],
-  ["a host that no file and no server of names knows", "ENOENT"],
+  ["a host of an unsupported address family", "EAFNOSUPPORT"],
+  ["a host name that cannot be resolved", "ENOENT"],
 ])("%s names its variable", (_what, code) => {
   expect(listenFailure(failure(code), place)).toEqual(
     new StartError(
@@ -30,7 +30,7 @@ test.each([
   )
 })
 
-test("what no setting mends stays as it is, and so does what the host is to blame for where nobody sets it", () => {
+test("an error that no setting can fix stays as it is, and so does a host error if no variable sets the host", () => {
   const { port, another } = place
   const [few, unknown] = [failure("EMFILE"), failure("EADDRNOTAVAIL")]
   expect(listenFailure(few, place)).toBe(few)

@@ -23,7 +23,7 @@ const script = `
   process.stdout.write(JSON.stringify(packages))
 `
 
-test("a service on SQLite alone holds nothing in memory of what others need: Postgres, Redis, clouds, charts, chains", async () => {
+test("a service on SQLite alone loads nothing for Postgres, Redis, key services, charts or other chains", async () => {
   const folder = mkdtempSync(join(tmpdir(), "loaded-"))
   const child = Bun.spawn([process.execPath, "-e", script], {
     cwd: dirname(dirname(import.meta.dir)),
@@ -41,7 +41,7 @@ test("a service on SQLite alone holds nothing in memory of what others need: Pos
   const ours = ["viem", "elysia", "hono", "xstate"]
   const drivers = ["pg", "ioredis", "bullmq", "@bull-board"]
   const seldom = ["@opentelemetry/sdk-trace", "elkjs", "age-encryption", "@aws-sdk", "google-auth-library"]
-  // Hundreds of chains, a file each.
+  // Hundreds of chains, one file each.
   const chains = "viem/_esm/chains/definitions"
   expect([...ours, ...drivers, ...seldom, chains].filter(loaded)).toEqual(ours)
 })

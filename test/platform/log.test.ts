@@ -6,7 +6,7 @@ import { sql } from "drizzle-orm"
 import { openSqlite } from "../../src/db/sqlite.ts"
 import { loggable, readableLine } from "../../src/platform/log.ts"
 
-test("each event is one line of JSON on standard error, with its time, and none below the level", async () => {
+test("each event is one line of JSON on standard error with its time, and events below the level are dropped", async () => {
   const script = `
     import { createLog } from "./src/platform/log.ts"
     const log = createLog("warn")
@@ -32,7 +32,7 @@ test("each event is one line of JSON on standard error, with its time, and none 
   expect(output).toBe("")
 })
 
-test("what was said stands when the process ends, and errors stand even when it is killed", async () => {
+test("logged lines are written when the process ends, and errors even when it is killed", async () => {
   const script = `
     import { createLog } from "./src/platform/log.ts"
     const log = createLog("info")
@@ -56,7 +56,7 @@ test("what was said stands when the process ends, and errors stand even when it 
   }
 })
 
-test("a log that nobody reads holds up nothing, and says how much is left out", async () => {
+test("a log that nobody reads blocks nothing, and reports how many lines were dropped", async () => {
   const script = `
     import { createLog } from "./src/platform/log.ts"
     const log = createLog("info")
@@ -88,7 +88,7 @@ test("a log that nobody reads holds up nothing, and says how much is left out", 
   expect(lines.length - 1 + leftOut).toBe(50_001)
 })
 
-test("an error of the database is shown without what the statement was given", async () => {
+test("a database error is logged without the statement's parameters", async () => {
   const folder = mkdtempSync(join(tmpdir(), "log-"))
   const db = openSqlite(join(folder, "service.db"))
   const error = await db.read.execute(sql`select ${"hunter2"} from nowhere`).catch((error: unknown) => error)
@@ -113,7 +113,7 @@ test("a request is one short line on a terminal, and other events keep their fie
   expect(readableLine({ level: 40, message: "late", queue: "timers" })).toBe('late {"queue":"timers"}')
 })
 
-test("each event is a line of its own on a terminal too", async () => {
+test("each event is a separate line on a terminal, too", async () => {
   const script = `
     process.stderr.isTTY = true
     const { createLog } = await import("./src/platform/log.ts")
@@ -126,7 +126,7 @@ test("each event is a line of its own on a terminal too", async () => {
   expect(await child.stderr.text()).toMatch(/^\S+ INFO: createTap 201 2 ms\n\S+ WARN: late .*\n$/)
 })
 
-test("whatever was thrown is shown as text", () => {
+test("anything that was thrown is logged as text", () => {
   expect(loggable("no")).toEqual({ error: "no" })
   expect(loggable(undefined)).toEqual({ error: "undefined" })
   expect(loggable(new TypeError("no"))).toEqual({ error: "TypeError: no" })

@@ -2,20 +2,20 @@ import { expect, test } from "bun:test"
 import fc from "fast-check"
 import { createPlaces } from "../../src/platform/places.ts"
 
-/** Takes places for one holder until there is no room; answers how to leave each. */
+/** Takes slots for one holder until there are none; returns functions that release each. */
 function takeAll(places: ReturnType<typeof createPlaces>, ...holders: string[]): (() => void)[] {
   const left: (() => void)[] = []
   for (let leave = places.take(holders); leave; leave = places.take(holders)) left.push(leave)
   return left
 }
 
-test("the next one finds places however many the one before wants", () => {
+test("a new holder finds slots, however many the previous one wants", () => {
   const places = createPlaces(12)
   expect(takeAll(places, "greedy")).toHaveLength(6)
   expect(takeAll(places, "next")).toHaveLength(3)
 })
 
-test("those who want as many as they can come to have equally many", () => {
+test("holders that want as many as possible end up with equally many", () => {
   const places = createPlaces(12)
   const taken = ["greedy", "next", "third"].map((holder) => ({ holder, leaves: takeAll(places, holder) }))
   for (let turn = 0; turn < 12; turn++)
@@ -26,14 +26,14 @@ test("those who want as many as they can come to have equally many", () => {
   expect(taken.map(({ leaves }) => leaves.length)).toEqual([3, 3, 3])
 })
 
-test("a part leaves places to the other parts of its whole, and all of them some to another whole", () => {
+test("one part of a group leaves slots to the other parts, and all of them leave some to another group", () => {
   const places = createPlaces(12)
   expect(takeAll(places, "brand", "its one")).toHaveLength(4)
   expect(takeAll(places, "brand", "its other")).toHaveLength(2)
   expect(takeAll(places, "next brand", "the one of that")).toHaveLength(2)
 })
 
-test("however places are taken and left, no more are taken than there are, and all come back", () => {
+test("however slots are taken and released, no more are taken than exist, and all come back", () => {
   const step = fc.record({ holder: fc.constantFrom("a", "b", "c", "d"), isLeft: fc.nat() })
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 20 }), fc.array(step, { maxLength: 200 }), (all, steps) => {
@@ -51,7 +51,7 @@ test("however places are taken and left, no more are taken than there are, and a
   )
 })
 
-test("a place that is left is for the one that waits longest", async () => {
+test("a released slot goes to the holder that has waited longest", async () => {
   const places = createPlaces(2)
   const [leave] = takeAll(places, "holder")
   const entered: string[] = []
@@ -66,7 +66,7 @@ test("a place that is left is for the one that waits longest", async () => {
   expect(entered).toEqual(["first", "second"])
 })
 
-test("who waits for room in vain is told so in time, and takes none afterwards", async () => {
+test("a holder that waits in vain is told in time, and takes no slot afterwards", async () => {
   const places = createPlaces(2)
   const [leave] = takeAll(places, "holder")
   await expect(places.enter(["holder"], 1, () => new Error("too late"))).rejects.toThrow("too late")

@@ -5,7 +5,7 @@ import { neverRotated } from "../harness/secret.ts"
 const secret = neverRotated("secret")
 const row = Buffer.from("row 1")
 
-test("a key follows from secret and purpose alone, however many others were asked for meanwhile", () => {
+test("a key depends only on secret and purpose, however many others were derived meanwhile", () => {
   const first = Buffer.from(derivedKey("secret", "purpose"))
   const others = Array.from({ length: 100 }, (_, index) => derivedKey(`secret ${index}`, "purpose"))
   expect(new Set([first, ...others].map((key) => key.toString("hex"))).size).toBe(101)
@@ -13,7 +13,7 @@ test("a key follows from secret and purpose alone, however many others were aske
   expect(derivedKey("secret", "another").equals(first)).toBe(false)
 })
 
-test("sealed bytes grow by what is said, and open to what they were, none at all included", () => {
+test("sealed bytes have a fixed overhead, and open to the original, even if that is empty", () => {
   for (const length of [0, 1, 32, 1_000]) {
     const bytes = crypto.getRandomValues(Buffer.alloc(length))
     const sealed = sealBytes(secret, "purpose", row, bytes)

@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-test("a request becomes a span in its caller's trace, which a stop sends on and which holds no secret", async () => {
+test("a request becomes a span in its caller's trace, is exported at shutdown, and contains no secret", async () => {
   const collector = startCollector()
   const service = await start(collector.url)
   const response = await ask(service.base_url, {
@@ -42,7 +42,7 @@ test("a request becomes a span in its caller's trace, which a stop sends on and 
   expect(collector.bodies.join()).not.toContain("hunter2")
 })
 
-test("a traceparent that is none, or says not to record, does no harm", async () => {
+test("an invalid or unsampled traceparent has no effect", async () => {
   const collector = startCollector()
   const service = await start(collector.url)
   for (const traceparent of ["", "nonsense", `00-${traceId}-b7ad6b7169203331-00`])
@@ -53,7 +53,7 @@ test("a traceparent that is none, or says not to record, does no harm", async ()
   expect(spans.map((span) => span.traceId)).not.toContain(traceId)
 })
 
-test("a step of a transaction becomes a span that names the requests which asked for it, each once", async () => {
+test("a step of a transaction becomes a span that links the requests behind it, each once", async () => {
   const collector = startCollector()
   const service = await start(collector.url)
   const transaction = { id: "t", lane_id: "lane", kind: "issueUnit", nonce: 7 } as TransactionRow
@@ -76,7 +76,7 @@ test("a step of a transaction becomes a span that names the requests which asked
   ])
 })
 
-test("a collector that never answers delays no request, and a stop by little more than a second", async () => {
+test("a collector that never responds delays no request, and shutdown by little more than a second", async () => {
   const silent = Bun.serve({ port: 0, fetch: () => new Promise<Response>(() => {}), idleTimeout: 0 })
   closers.push(() => silent.stop(true))
   const service = await start(`http://127.0.0.1:${silent.port}`)
@@ -86,7 +86,7 @@ test("a collector that never answers delays no request, and a stop by little mor
   expect(performance.now() - since).toBeLessThan(3_000)
 })
 
-test("a collector that is not there fails no request and no stop", async () => {
+test("an unreachable collector fails no request and no shutdown", async () => {
   const gone = Bun.serve({ port: 0, fetch: () => new Response() })
   const url = `http://127.0.0.1:${gone.port}`
   await gone.stop(true)
@@ -98,7 +98,7 @@ test("a collector that is not there fails no request and no stop", async () => {
 test.each([
   ["", false],
   ["http://127.0.0.1:1", true],
-])("with %p as endpoint, that the packages are loaded is %p", async (endpoint, isLoaded) => {
+])("with endpoint %p, the packages being loaded is %p", async (endpoint, isLoaded) => {
   const folder = mkdtempSync(join(tmpdir(), "tracing-"))
   closers.push(() => rmSync(folder, { recursive: true }))
   const script = `
@@ -145,7 +145,7 @@ function ask(baseUrl: string, headers: Record<string, string> = {}): Promise<Res
   return fetch(`${baseUrl}/v1/units`, { headers })
 }
 
-/** What OTLP over HTTP is sent to: it keeps what it got. */
+/** An OTLP/HTTP collector that keeps what it receives. */
 function startCollector() {
   const paths: string[] = []
   const bodies: string[] = []

@@ -18,7 +18,7 @@ const kinds: [string, () => Promise<WakeUps>][] = [
 ]
 
 describe.each(kinds)("wake-ups %s", (_kind, open) => {
-  test("reach the listener of their queue", async () => {
+  test("reach a listener of their queue", async () => {
     const wakeUps = await open()
     const woken = untilWoken(wakeUps, "lane:1:0xabc")
     await repeat(() => wakeUps.wake("lane:1:0xabc"), woken)
@@ -39,7 +39,7 @@ describe.each(kinds)("wake-ups %s", (_kind, open) => {
     await repeat(() => wakeUps.wake("timers"), woken)
   })
 
-  test("are not given to a listener that stopped listening", async () => {
+  test("do not reach a listener that has stopped listening", async () => {
     const wakeUps = await open()
     let calls = 0
     const stop = wakeUps.onWake("timers", () => calls++)
@@ -49,7 +49,7 @@ describe.each(kinds)("wake-ups %s", (_kind, open) => {
     expect(calls).toBe(0)
   })
 
-  test("that follow one another end with one that comes after the last", async () => {
+  test("in quick succession end with one after the last", async () => {
     const wakeUps = await open()
     await repeat(() => wakeUps.wake("timers"), untilWoken(wakeUps, "timers"))
     let last = 0
@@ -72,7 +72,7 @@ describe("wake-ups over Redis", () => {
     await repeat(() => api.wake("lane:1:0xabc"), woken)
   })
 
-  test("are published without waiting while Redis is away, and arrive again once it is back", async () => {
+  test("are published without waiting while Redis is down, and arrive again once it is back", async () => {
     const server = await redis()
     const [api, worker] = [overRedis(server.url), overRedis(server.url)]
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
@@ -84,7 +84,7 @@ describe("wake-ups over Redis", () => {
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
   }, 20_000)
 
-  test("are lost where Redis is full, which is said once for many, and what that means", async () => {
+  test("are lost if Redis is full, which is logged once for many, with its effect", async () => {
     const server = await redis()
     const warned: string[] = []
     const warn = (_fields: object, message: string) => void warned.push(message)
@@ -106,7 +106,7 @@ describe("wake-ups over Redis", () => {
     expect(warned).toEqual(["Redis refuses what it is asked; workers look for work by themselves"])
   }, 20_000)
 
-  test("that a full Redis refuses leave nothing behind in memory", async () => {
+  test("rejected by a full Redis leave nothing in memory", async () => {
     const server = await redis()
     let isRefused = false
     const warn = () => {
@@ -130,20 +130,20 @@ describe("wake-ups over Redis", () => {
     expect((await objectsAfter(300)) - before).toBeLessThan(5_000)
   }, 20_000)
 
-  test("arrive again at a process whose connection to Redis fell silent", async () => {
+  test("arrive again at a process whose connection to Redis went silent", async () => {
     const server = await redis()
     const line = await startLine(Number(new URL(server.url).port))
     const [api, worker] = [overRedis(server.url), overRedis(`redis://127.0.0.1:${line.port}`)]
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
     line.fallSilent()
-    // What was on its way may still have come through.
+    // What was in flight may still have arrived.
     await Bun.sleep(500)
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
     await worker.close()
     line.stop()
   }, 40_000)
 
-  test("arrive after everything in Redis was deleted", async () => {
+  test("arrive after Redis was flushed", async () => {
     const server = await redis()
     const [api, worker] = [overRedis(server.url), overRedis(server.url)]
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
@@ -151,7 +151,7 @@ describe("wake-ups over Redis", () => {
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
   }, 20_000)
 
-  test("are closed within three seconds while Redis is away", async () => {
+  test("can be closed within three seconds while Redis is down", async () => {
     const server = await redis()
     const wakeUps = createRedisWakeUps(server.url, silent)
     await repeat(() => wakeUps.wake("timers"), untilWoken(wakeUps, "timers"))
@@ -161,7 +161,7 @@ describe("wake-ups over Redis", () => {
     expect(performance.now() - begin).toBeLessThan(3_000)
   })
 
-  test("leave nothing in Redis but BullMQ's own counters", async () => {
+  test("leave only BullMQ's own counters in Redis", async () => {
     const server = await redis()
     const wakeUps = overRedis(server.url)
     await repeat(() => wakeUps.wake("timers"), untilWoken(wakeUps, "timers"))
@@ -194,7 +194,7 @@ function untilWoken(wakeUps: WakeUps, queue: string): Promise<void> {
   })
 }
 
-/** Connecting takes a moment, in which a wake-up may be lost as it is allowed to be. */
+/** Connecting takes a moment, in which a wake-up may be lost. */
 async function repeat(wake: () => void, woken: Promise<unknown>): Promise<void> {
   let isWoken = false
   const done = woken.then(() => {

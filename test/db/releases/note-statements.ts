@@ -2,8 +2,8 @@ import { appendFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { PgDatabase } from "drizzle-orm/pg-core"
 
-// Loaded before everything else into a process and, by way of the environment, into the processes it starts: notes
-// each statement that the product asks of its database, with the place in the source that asks it.
+// Preloaded into a process and, through the environment, into its child processes: records each statement that the
+// service executes, with its place in the source.
 
 const root = join(import.meta.dir, "../../..")
 const folder = String(process.env.STATEMENTS_FOLDER)
@@ -38,7 +38,7 @@ Object.assign(Bun, {
     spawn(command, { ...options, env: { ...(options?.env ?? process.env), ...inherited } }),
 })
 
-/** Where the product called a builder; null where a test did, or what keeps the tables themselves. */
+/** Where the service called a query builder; null if a test did, or code that maintains the tables. */
 function placeInProduct(stack: string): string | null {
   const places = [...stack.matchAll(/[( ](\/[^():]+):(\d+):\d+/g)]
   const caller = places.find(([, path = ""]) => path !== import.meta.path && !path.includes("/node_modules/"))
@@ -46,7 +46,7 @@ function placeInProduct(stack: string): string | null {
   return /^(src|workers)\/(?!db\/)/.test(path) ? `${path}:${caller?.[2]}` : null
 }
 
-/** The same database, noting the statements that are built on it. */
+/** Wraps a database so that the statements built on it are recorded. */
 function notingAt(place: string, database: object): object {
   const { session } = database as { session: Session }
   const noting: Session = {

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os"
 import { basename, join, relative } from "node:path"
 import { migrationNames } from "../../../src/db/migrate.ts"
 
-// Keeps what a release asks of its database in a file named for its newest migration; test/db/previous-release.test.ts
-// holds that against the newest schema. Both engines are asked the same. Run it (`bun test/db/releases/record.ts`, some
-// minutes) on the commit of the release, before the first migration after it is added. The file may go once no
-// process of that release can be running any more.
+// Records a release's statements in a file named after its newest migration; test/db/previous-release.test.ts checks
+// them against the newest schema. Both engines execute the same. Run it (`bun test/db/releases/record.ts`, some
+// minutes) on the commit of the release, before the first migration after it is added. The file may be deleted once no
+// process of that release can be running.
 
-/** Between them these ask nearly all there is to ask; what they leave out is printed. */
+/** Together these execute nearly every statement; those that they miss are printed. */
 const suites = [
   "dev/imported-chips",
   "dev/shop",
@@ -78,7 +78,7 @@ async function watchSuites(): Promise<Note[]> {
   }
 }
 
-/** One statement for all that differ only in how many rows they insert or how many values they look for. */
+/** One statement for all that differ only in the number of inserted rows or listed values. */
 function representative(statement: string): string {
   let params = 0
   return statement
@@ -87,7 +87,9 @@ function representative(statement: string): string {
     .replaceAll(/\$\d+/g, () => `$${++params}`)
 }
 
-/** Where the source begins a query, as `note-statements.ts` names it; src/db keeps the tables and asks nothing else. */
+/**
+ * Where the source begins a query, as `note-statements.ts` names it. src/db is left out: it only maintains the tables.
+ */
 function placesOfQueries(): string[] {
   const query = /\b(?:tx|queries|read)\s*\.(?:select|selectDistinct|insert|update|delete|execute)\(/g
   return [...new Bun.Glob("{src,workers}/**/*.ts").scanSync(root)]

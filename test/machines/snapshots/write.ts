@@ -15,7 +15,7 @@ import { createTestContext, insertScene, type Scene, startOfTime } from "../../h
 /** A snapshot as an earlier release stored it, and an event that its actor was waiting for. */
 export type StoredSnapshot = { state: string; snapshot: unknown; event: JournalEvent; next_state: string }
 
-/** Run once for each new version of a machine, as `bun test/machines/snapshots/write.ts`: what is there already is kept. */
+/** Run once for each new version of a machine, as `bun test/machines/snapshots/write.ts`; existing files are kept. */
 async function writeMissingSnapshots(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "snapshots-"))
   const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
@@ -33,7 +33,7 @@ async function writeMissingSnapshots(): Promise<void> {
   rmSync(folder, { recursive: true })
 }
 
-/** What one actor is started with and what happens to it. */
+/** What one actor is started with, and the events it receives. */
 type Life = { input: Record<string, unknown>; events: JournalEvent[] }
 
 async function live(turn: Turn, machine: MachineName, life: Life): Promise<StoredSnapshot[]> {
@@ -53,7 +53,7 @@ async function live(turn: Turn, machine: MachineName, life: Life): Promise<Store
   return stored
 }
 
-/** A unit for those who tell one what became of it. */
+/** A unit for actors that report to one. */
 async function startUnit(turn: Turn, { organization_id, collection_id, lane_id }: Scene): Promise<string> {
   const id = newId()
   await startActor(turn, { id, machine: "unit-token", organization_id, input: { collection_id, lane_id } })
