@@ -7,11 +7,11 @@ const ours = ["machines", "workers", "src"].flatMap(readFolder)
 const others = ["test", "bench", "clients", "contracts"].flatMap(readFolder)
 
 /**
- * The floors of the house, and what each may import: those below it, never those above. Within a floor folders are
- * ordered too, because no folders may form a circle.
+ * The layers, and what each may import: those below it, never those above. Within a layer folders are ordered as well,
+ * because no folders may form a circle.
  */
-const floors = {
-  "front doors": ["src/api", "src/operator", "src/dev", "workers", ...below("src/api"), "clients"],
+const layers = {
+  "entry points": ["src/api", "src/operator", "src/dev", "workers", ...below("src/api"), "clients"],
   workers: [...below("src/resources"), "src/http"],
   "src/api": below("src/api"),
   "src/operator": below("src/operator"),
@@ -24,49 +24,49 @@ const floors = {
   machines: [],
 } satisfies Record<string, string[]>
 
-function below(floor: string): string[] {
+function below(layer: string): string[] {
   const order = ["src/resources", "src/http", "src/engine", "src/platform", "src/db"]
-  return [...order.slice(order.indexOf(floor) + 1), "machines"]
+  return [...order.slice(order.indexOf(layer) + 1), "machines"]
 }
 
-describe("the floors:", () => {
-  test("data flows down: a file imports its own floor or one below it", () => {
+describe("the layers:", () => {
+  test("a file imports only its own layer or one below it", () => {
     const wrong = importsOf(ours).filter(({ from, to }) => {
-      const mine = floorOf(from)
-      return isOurs(to) && floorOf(to) !== mine && !(floors[mine] as string[]).includes(floorOf(to))
+      const mine = layerOf(from)
+      return isOurs(to) && layerOf(to) !== mine && !(layers[mine] as string[]).includes(layerOf(to))
     })
     expect(wrong.map(told)).toEqual([])
   })
 
-  test("no files form a circle, types too", () => {
+  test("no files import each other in a circle, types included", () => {
     expect(circles(importsOf(ours))).toEqual([])
   })
 
-  test("no folders form a circle", () => {
+  test("no folders import each other in a circle", () => {
     const betweenFolders = importsOf(ours)
       .filter(({ from }) => dirname(from) !== "src")
       .map(({ from, to }) => ({ from: dirname(from), to: dirname(to) }))
     expect(circles(betweenFolders)).toEqual([])
   })
 
-  test("a front door is imported by nobody", () => {
-    const doors = importsOf([...ours, ...others]).filter(({ to }) => dirname(to) === "src")
-    expect(doors.map(told)).toEqual([])
+  test("an entry point is imported by nobody", () => {
+    const imported = importsOf([...ours, ...others]).filter(({ to }) => dirname(to) === "src")
+    expect(imported.map(told)).toEqual([])
   })
 })
 
-describe("who may know whom:", () => {
+describe("forbidden imports:", () => {
   test("machines import XState and one another, nothing else", () => {
     const wrong = packagesOf(within("machines/")).filter(({ to }) => to !== "xstate")
     expect(wrong.map(told)).toEqual([])
   })
 
-  test("http and the OpenAPI document know no resource", () => {
+  test("src/http and the OpenAPI document import no resource", () => {
     const wrong = importsOf([...within("src/http/"), ...within("src/api/openapi/")])
     expect(wrong.filter(({ to }) => to.startsWith("src/resources/")).map(told)).toEqual([])
   })
 
-  test("services and models know nothing of HTTP", () => {
+  test("services and models import nothing of HTTP", () => {
     const files = ours.filter(({ path }) => /^src\/resources\/[^/]+\/(service|model|present)\.ts$/.test(path))
     expect(
       importsOf(files)
@@ -80,7 +80,7 @@ describe("who may know whom:", () => {
     ).toEqual([])
   })
 
-  test("routes know nothing of SQL", () => {
+  test("routes import neither the schema nor drizzle", () => {
     const files = ours.filter(({ path }) => path.endsWith("/routes.ts"))
     expect(
       importsOf(files)
@@ -100,7 +100,7 @@ describe("who may know whom:", () => {
   })
 })
 
-describe("what is done in one place:", () => {
+describe("done in one place:", () => {
   test("the environment is read in src/platform/config.ts", () => {
     const environment = /\bprocess\.env\b|\bBun\.env\b|\bimport\.meta\.env\b/
     expect(linesWith(environment, ["src/platform/config.ts"])).toEqual([])
@@ -116,7 +116,7 @@ describe("what is done in one place:", () => {
   })
 })
 
-describe("the size of things:", () => {
+describe("sizes:", () => {
   test("no file has more than 400 lines", () => {
     const lines = ({ text }: SourceFile) => text.split("\n").length - 1
     expect(ours.filter((file) => lines(file) > 400).map(({ path }) => path)).toEqual([])
@@ -176,10 +176,10 @@ function isOurs(path: string): boolean {
   return /^(src|machines|workers|clients)\//.test(path)
 }
 
-function floorOf(path: string): keyof typeof floors {
+function layerOf(path: string): keyof typeof layers {
   const [top = "", second = "", third] = path.split("/")
-  const isDoor = (top === "src" && third === undefined) || path === "workers/main.ts"
-  return (isDoor ? "front doors" : top === "src" ? `${top}/${second}` : top) as keyof typeof floors
+  const isEntryPoint = (top === "src" && third === undefined) || path === "workers/main.ts"
+  return (isEntryPoint ? "entry points" : top === "src" ? `${top}/${second}` : top) as keyof typeof layers
 }
 
 function told({ from, to }: Import): string {
@@ -240,7 +240,7 @@ function importedNames({ path, text }: SourceFile): string[] {
   return [...named, ...[...text.matchAll(later)].map(([, target = ""]) => `${at(target)} *`)]
 }
 
-/** Each line of code, comments aside, that matches the pattern outside the exceptions. */
+/** Each line of code, without comments, that matches the pattern outside the exceptions. */
 function linesWith(pattern: RegExp, exceptions: string[]): string[] {
   return ours
     .filter(({ path }) => !exceptions.includes(path))

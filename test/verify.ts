@@ -8,7 +8,7 @@ const steps: { name: string; command: string[] }[] = [
   { name: "generated contracts", command: [process.execPath, "contracts/compile.ts", "--check"] },
   { name: "generated client", command: [process.execPath, "src/generate-client.ts", "--check"] },
   { name: "generated diagrams", command: [process.execPath, "src/diagrams.ts", "--check"] },
-  // Much of the time is spent waiting for blocks and processes, so two files run at once. Files share what they need.
+  // Tests spend much time waiting for blocks and processes, so two files run at once. They share servers.
   {
     name: "tests",
     command: [process.execPath, "test", "--parallel=2", "--no-isolate", "--timeout", "120000"],
@@ -35,7 +35,7 @@ const LONGEST_SILENCE = 600_000
 
 const tally = { passed: 0, failed: 0, heard: 0 }
 
-/** Runs a command, passes its output on, and reads the test runner's counts from it. */
+/** Runs a command, forwards its output, and reads the test runner's counts from it. */
 async function run([name, ...args]: string[]): Promise<number> {
   const path = join(root, "node_modules", ".bin", String(name))
   const child = Bun.spawn([existsSync(path) ? path : String(name), ...args], {
@@ -71,7 +71,7 @@ async function passOn(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream):
   }
 }
 
-/** Debian packages that the tests need, with a file that shows each is installed. */
+/** Debian packages that the tests need, each with a file that shows whether it is installed. */
 const systemPackages = {
   postgresql: "/usr/lib/postgresql/*/bin/initdb",
   "redis-server": "/usr/bin/redis-server",

@@ -757,7 +757,7 @@ describe("after the release", () => {
     ])
   })
 
-  test("an operator for all transfers and approves tokens until revoked", async () => {
+  test("an account approved for all tokens transfers and approves them until revoked", async () => {
     const collection = await releasedCollection()
     expect(await collection.run(alice.address, "setApprovalForAll", bob.address, true)).toEqual([
       ["ApprovalForAll", alice.address, bob.address, true],

@@ -18,11 +18,11 @@ async function settle(mutation: Mutation): Promise<void> {
   await playMutation(mutation).then(outcome?.resolve, outcome?.reject)
 }
 
-test("every rule that is broken is still there to be broken", () => {
+test("every line that a mutation breaks is still there", () => {
   expect(outdated(mutations)).toEqual([])
 })
 
-test("every test that is to notice one is still there", () => {
+test("every test that must detect a mutation is still there", () => {
   const gone = mutations.filter(({ noticed_by }) => {
     if (!("test" in noticed_by)) return false
     return !readFileSync(join(import.meta.dir, "../..", noticed_by.file), "utf8").includes(noticed_by.test)
@@ -30,7 +30,7 @@ test("every test that is to notice one is still there", () => {
   expect(gone).toEqual([])
 })
 
-describe("is noticed:", () => {
+describe("a mutation is detected:", () => {
   beforeAll(() => {
     const waiting = [...byTest]
     const work = async () => {

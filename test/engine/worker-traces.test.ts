@@ -6,7 +6,7 @@ import { createClaim, getClaim, prepareClaim } from "../../src/resources/claims/
 import { accountAt } from "../faults/stage.ts"
 import { issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 
-// What workers tell of their steps, in log lines and spans, while they issue a unit that a wallet then claims.
+// What workers log and trace about their steps while they issue a unit that a wallet then claims.
 
 const spans: FinishedSpan[] = []
 const lines: Record<string, unknown>[] = []
@@ -25,13 +25,13 @@ afterAll(() => running.close())
 describe.each(["deployCollection", "issueUnit"])("a transaction of %s", (kind) => {
   const stepsOf = () => spans.filter(({ name }) => name.startsWith(`${kind}.`))
 
-  test("has a span for each of its steps, in their order", () => {
-    // Where blocks overtake the lane, the same bytes go out once more.
+  test("has a span for each of its steps, in order", () => {
+    // If blocks overtake the lane, the same bytes are sent once more.
     const steps = new Set(stepsOf().map(({ name }) => name))
     expect([...steps]).toEqual([`${kind}.allocate`, `${kind}.send`, `${kind}.confirm`])
   })
 
-  test("is named by all of them alike, with what became of it", () => {
+  test("is identified in all of them alike, with their outcome", () => {
     const { lane_id, transaction_id, nonce } = attributesOf(`${kind}.allocate`)
     expect(transaction_id).toBeString()
     const same = { lane_id, transaction_id, kind, nonce }
@@ -43,12 +43,12 @@ describe.each(["deployCollection", "issueUnit"])("a transaction of %s", (kind) =
       expect(attributesOf(`${kind}.${step}`)).toMatchObject({ ...same, outcome })
   })
 
-  test("names the request that caused it where its work is taken and given back", () => {
+  test("has the ID of the originating request where its work is taken and given back", () => {
     for (const step of ["allocate", "confirm"])
       expect(attributesOf(`${kind}.${step}`).request_ids).toEqual(["req_issue"])
   })
 
-  test("is logged when it is allocated and confirmed, with the request, and not when it is sent", () => {
+  test("is logged when it is allocated and confirmed, with the request ID, and not when it is sent", () => {
     const { lane_id, transaction_id, nonce } = attributesOf(`${kind}.allocate`)
     const same = { lane_id, transaction_id, kind, nonce, request_ids: ["req_issue"] }
     expect(lines.filter((line) => line.transaction_id === transaction_id)).toEqual([
@@ -59,7 +59,7 @@ describe.each(["deployCollection", "issueUnit"])("a transaction of %s", (kind) =
 })
 
 describe("an authorization that a wallet has used", () => {
-  test("has a span when the chain has settled it, with the request that made it", () => {
+  test("has a span when the chain has settled it, with the request ID of its creation", () => {
     expect(spans.filter(({ name }) => name === "watchAuthorization.settle")).toHaveLength(1)
     expect(attributesOf("watchAuthorization.settle")).toEqual({
       effect_id: expect.any(String),
@@ -68,7 +68,7 @@ describe("an authorization that a wallet has used", () => {
     })
   })
 
-  test("is logged with the same words", () => {
+  test("is logged with the same fields", () => {
     expect(lines).toContainEqual({
       ...attributesOf("watchAuthorization.settle"),
       message: "the chain has settled the authorization",

@@ -6,19 +6,19 @@ import { laneQueue } from "../../src/platform/queues.ts"
 import { advisedTip } from "./proxy.ts"
 import type { Stage } from "./stage.ts"
 
-// What a run may cost and how long it may stand still, beside its being right.
+// Bounds on what a run may cost and how long it may stall, apart from its correctness.
 
-/** How much more may be paid for gas than by an oracle that knew every block. */
+/** How much may be paid for gas relative to an oracle that knew every block. */
 const mostOverOracle = 1.3
-/** For how long nothing may move after what was in the way is gone. */
+/** For how long nothing may progress after the cause is gone. */
 const mostStillMilliseconds = 30_000
 
-/** Names what was paid beyond the bound. */
+/** Reports a cost beyond the bound. */
 export async function judgePrices({ anvil: { client }, world }: Stage): Promise<string[]> {
   return await paidOverOracle(client, world.context.db.read, advisedTip)
 }
 
-/** The oracle offers the base fee of the very block that has a transaction, and the tip that providers advise. */
+/** The oracle offers the base fee of the transaction's own block, plus the tip that providers suggest. */
 export async function paidOverOracle(
   client: Pick<Stage["anvil"]["client"], "getBlock" | "getTransactionReceipt">,
   read: Queries,
@@ -38,12 +38,12 @@ export async function paidOverOracle(
   return ratio > mostOverOracle ? [`${ratio} times of what an oracle would have paid for gas`] : []
 }
 
-/** Watches whether what is open moves, from when nothing is in its way any more. */
+/** Watches whether open work progresses once nothing blocks it any more. */
 export function watchStillness(stage: Stage, isInTheClear: () => boolean): { look(): Promise<void> } {
   let mark: string | null = null
   let since = performance.now()
   return {
-    /** Throws when nothing has moved for too long. */
+    /** Throws if nothing has progressed for too long. */
     async look() {
       const seen = isInTheClear() ? await openWork(stage) : null
       if (seen !== mark || seen === null) {
@@ -57,7 +57,7 @@ export function watchStillness(stage: Stage, isInTheClear: () => boolean): { loo
   }
 }
 
-/** What waits and how far it is; null when nothing does. To be sent again is not to move. */
+/** What is open and how far it is; null if nothing is. Sending again is no progress. */
 async function openWork({ world }: Stage): Promise<string | null> {
   const { read } = world.context.db
   const onTheirWay = await read

@@ -2,9 +2,9 @@ import { parseArgs } from "node:util"
 import { crashesInGate, faultsInGate, matrix, type Outcome, run, type Scenario } from "./scenarios.ts"
 
 /**
- * `bun test/faults/chaos.ts [--json] [--quick] [--only TEXT | --named NAME] [--at-once N]`: plays the whole matrix,
- * or what `bun test` plays, or the scenarios whose name has the text or is the name, and prints a table. Ends with 1
- * when anything was lost, repeated or out of order.
+ * `bun test/faults/chaos.ts [--json] [--quick] [--only TEXT | --named NAME] [--at-once N]`: runs the whole matrix,
+ * the scenarios of `bun test`, or those whose name contains the text or equals the name, and prints a table. Exits
+ * with 1 if anything was lost, repeated or out of order.
  */
 export async function playAll(
   scenarios: Scenario[],

@@ -10,8 +10,8 @@ import { type Stage, signers } from "./stage.ts"
 const usualBaseFee = 20_000_000_000n
 const dearBaseFee = 10n * usualBaseFee
 /**
- * While the issuing lane has its whole window in the pool, blocks become ten times as dear: every one of the window
- * must be offered more before there is another block, not one after the other.
+ * While the issuing lane has its whole window in the pool, blocks become ten times as expensive: every transaction of
+ * the window must be repriced before the next block, not one after the other.
  */
 export function dearWithFullWindow(): Events {
   let isDear = false
@@ -24,7 +24,7 @@ export function dearWithFullWindow(): Events {
       const { client } = stage.anvil
       const setBaseFee = (baseFeePerGas: bigint) => client.setNextBlockBaseFeePerGas({ baseFeePerGas })
       if (!isUsual) {
-        // One block at the usual price, so that this is what is offered.
+        // One block at the usual price, so that this price is offered.
         isUsual = true
         return await setBaseFee(usualBaseFee)
       }
@@ -47,7 +47,7 @@ export function dearWithFullWindow(): Events {
   }
 }
 
-/** Collections of so many organizations that nobody's share of the window leaves any of it free. */
+/** Creates collections of so many organizations that their shares fill the whole window. */
 async function fillWindow({ stage }: Play): Promise<void> {
   const { context } = stage.world
   for (let each = 0; each < 5; each++) {
@@ -67,7 +67,7 @@ async function windowOf({ world }: Stage): Promise<WatchedTransaction[]> {
   return (await openTransactions(read, lane?.id ?? "")).filter(isInFlight)
 }
 
-/** No block is made meanwhile. */
+/** Waits without mining a block. */
 async function waitFor(what: string, isSo: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + 40_000
   while (!(await isSo())) {

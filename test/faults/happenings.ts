@@ -7,10 +7,10 @@ import { inTurn } from "../../src/platform/context.ts"
 import { type Events, type Play, retryLane } from "./play.ts"
 import { accountAt, type Stage, signers } from "./stage.ts"
 
-/** What happens around a run. `foreign`: transactions that the test itself sent with a signer's key. */
+/** Events around a run. `foreign`: transactions that the test itself sent with a signer's key. */
 export type Happenings = Events & { foreign?: Hex[] }
 
-/** From the first issuance on, blocks cost more than what was offered for it. */
+/** From the first issuance on, blocks cost more than was offered for it. */
 export function holdPricesUp() {
   return async ({ stage, played, happened }: Play) => {
     const isSent = stage.proxies.some(({ sent }) =>
@@ -22,7 +22,7 @@ export function holdPricesUp() {
   }
 }
 
-/** Once, when the condition holds. */
+/** Once, when the condition is met. */
 export function once(
   name: string,
   isTime: (play: Play) => Promise<boolean>,
@@ -56,7 +56,7 @@ export async function isReplaced({ stage }: Play): Promise<boolean> {
   return rows.length > 0
 }
 
-/** The last blocks are replaced by empty ones, the first of which has the `instead`. */
+/** Replaces the newest blocks by empty ones, the first of which contains `instead`. */
 export function reorganize(depth: number, instead: string[] = []) {
   return async ({ stage }: Play) => {
     const request = stage.anvil.client.request as (call: object) => Promise<unknown>
@@ -64,7 +64,7 @@ export function reorganize(depth: number, instead: string[] = []) {
   }
 }
 
-/** Reopens lanes as a person would, once each has said why it stopped. */
+/** Reopens lanes as a person would, once each has given its reason to halt. */
 export function reopening(events: () => Happenings) {
   return () => {
     const inner = events()
@@ -87,7 +87,10 @@ export function reopening(events: () => Happenings) {
   }
 }
 
-/** The signer's key is used by somebody else; `instead` of ours, which is kept from the pool until then. */
+/**
+ * Another sender uses the signer's key; with `instead`, in place of the lane's own transaction, which is kept from the
+ * pool until then.
+ */
 export function stolenNonce(instead: boolean) {
   return () => {
     const foreign: Hex[] = []
@@ -107,7 +110,7 @@ export function stolenNonce(instead: boolean) {
           proxy.faults.refuse_every = 1
           if (!(await hasAllocated(stage, signers[1]))) return
         }
-        // The pool forgets it together with those before it when prices rise.
+        // The pool drops it together with earlier ones when prices rise.
         if (last && (await client.getTransaction({ hash: last }).catch(() => null))) return
         foreign.push(await useKey(stage, signers[1]))
       },
@@ -123,14 +126,14 @@ async function hasAllocated({ world, anvil }: Stage, address: Address): Promise<
   return (lane?.next_nonce ?? 0) > (await anvil.client.getTransactionCount({ address }))
 }
 
-/** Dear enough to be in the next block, whatever prices do. */
+/** At a price that gets it into the next block, whatever prices do. */
 async function useKey({ anvil: { client } }: Stage, address: Address): Promise<Hex> {
   const nonce = await client.getTransactionCount({ address, blockTag: "pending" })
   const fees = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 50_000_000_000n }
   return await client.sendTransaction({ account: accountAt(2), nonce, to: address, gas: 21_000n, ...fees })
 }
 
-/** Once prices have risen, a person gives up nonces of issuances that are out, until a cancel is mined. */
+/** Once prices have risen, a person gives up nonces of issuances in flight, until a cancellation is mined. */
 export function givingUp(): Events {
   return {
     async beforeBlock({ stage, happened }) {
@@ -152,7 +155,7 @@ export function givingUp(): Events {
   }
 }
 
-/** A person gives up the nonce of a claim that is mined all the same, and whose block is replaced later. */
+/** A person gives up the nonce of a claim that is mined nevertheless, and whose block is replaced later. */
 export function givingUpTooLate(): Events {
   let claimed: string | undefined
   return {
@@ -175,7 +178,9 @@ export function givingUpTooLate(): Events {
   }
 }
 
-/** Nonces are given up; later a reorganization brings back the first of those transactions instead of its cancel. */
+/**
+ * Nonces are given up; later a reorganization brings back the first of those transactions instead of its cancellation.
+ */
 export function givenUpComesBack(): Events {
   const giving = givingUp()
   return {
@@ -200,7 +205,7 @@ export function givenUpComesBack(): Events {
   }
 }
 
-/** The pool forgets the first few of our transactions. */
+/** The pool drops the first few of the service's transactions. */
 export function evicting(): Events {
   const dropped = new Set<string>()
   return {
@@ -216,7 +221,7 @@ export function evicting(): Events {
   }
 }
 
-/** For many blocks no node answers a send, which higher fees do not help. */
+/** For many blocks no node responds to a send, which higher fees do not help. */
 export function refusing(): Events {
   let refused = 0
   return {
@@ -232,7 +237,7 @@ export function refusing(): Events {
   }
 }
 
-/** For some blocks every node says the same to every send; `check` sees the attempts of that time. */
+/** For some blocks every node returns the same to every send; `check` inspects the attempts of that time. */
 export function saying(words: string, check: (stage: Stage) => Promise<void> = async () => {}): () => Events {
   return () => {
     let said = 0
@@ -252,8 +257,8 @@ export function saying(words: string, check: (stage: Stage) => Promise<void> = a
 }
 
 /**
- * No attempt offers more than the first one of its transaction did, unless a pool had that one and no block took it, or
- * no block would have, because prices rose.
+ * No attempt offers more than its transaction's first one, unless a pool had that one and no block took it, or no
+ * block would have, because prices rose.
  */
 export async function neverRaised({ anvil: { client }, world }: Stage): Promise<void> {
   const attempts = await world.context.db.read.select().from(transactionAttempts)
@@ -267,7 +272,7 @@ export async function neverRaised({ anvil: { client }, world }: Stage): Promise<
   }
 }
 
-/** A signer is no operator for a while, in which what it sent reverts. */
+/** A signer has no role for a while, in which its transactions revert. */
 export function withoutRole(): Events {
   let blocks = 0
   return {
@@ -282,7 +287,7 @@ export function withoutRole(): Events {
   }
 }
 
-/** The factory's admin lets a key do its work from the next block on, or lets it no more. */
+/** The factory's admin gives a key its roles from the next block on, or revokes them. */
 export async function nameOperator({ stage }: Play, address: Address, isOperator: boolean): Promise<void> {
   const chain = stage.world.context.config.chains[0]
   if (!chain) return
@@ -293,7 +298,7 @@ export async function nameOperator({ stage }: Play, address: Address, isOperator
     abi: factoryAbi,
     functionName: "setRoles",
     args: [address, isOperator ? 15n : 0n],
-    // Before whatever is in the pool already.
+    // Ahead of whatever is in the pool already.
     maxFeePerGas: 500_000_000_000n,
     maxPriorityFeePerGas: 100_000_000_000n,
     gas: 200_000n,

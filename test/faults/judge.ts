@@ -31,15 +31,15 @@ export type Judged = {
 }
 
 /**
- * Reads only the chain and the database, and names everything that is not as it must be. `foreign` are transactions
- * that the test itself sent with a signer's key.
+ * Reads only the chain and the database, and reports everything that is wrong. `foreign` are transactions that the
+ * test itself sent with a signer's key.
  */
 export async function judge(stage: Judged, played: Played, foreign: Hex[] = []): Promise<Verdict> {
   const faults = [...(await effectsOnChain(stage, played)), ...(await judgeRows(stage, played, foreign))]
   return { faults, ...(await tally(stage, played)) }
 }
 
-/** What contradicts the chain, or itself, in the database. */
+/** Reports rows that contradict the chain or each other. */
 export async function judgeRows(stage: Judged, played: Played, foreign: Hex[]): Promise<string[]> {
   return [
     ...(await rowsAsOnChain(stage, played)),
@@ -69,7 +69,7 @@ async function issuedChips(stage: Judged, played: Played): Promise<string[]> {
   )
 }
 
-/** Effects that happened more than once, and those that never did. */
+/** Counts effects that happened more than once, and those that never did. */
 export async function tally(stage: Judged, played: Played) {
   const events = await eventsOf(stage, played)
   const seen: string[] = (await issuedChips(stage, played)).map((chip) => `issued ${chip}`)
@@ -167,7 +167,7 @@ async function rowsAsOnChain(stage: Judged, played: Played): Promise<string[]> {
   return faults
 }
 
-/** Every nonce of a signer is used by bytes that were stored, without a gap. */
+/** Every nonce of a signer is used by stored bytes, without a gap. */
 async function noncesAndHashes(stage: Judged, foreign: Hex[]): Promise<string[]> {
   const { read } = stage.world.context.db
   const stored = new Set((await read.select().from(transactionAttempts)).map(({ hash }) => hash))
@@ -188,7 +188,7 @@ async function noncesAndHashes(stage: Judged, foreign: Hex[]): Promise<string[]>
     const known = new Set(rows.map(({ hash }) => hash))
     for (const { hash } of own)
       if (stored.has(hash) && !known.has(hash)) faults.push(`${hash} was mined after it was given up`)
-    // What somebody else had used the nonce of is over: a reorganization may have taken that, too.
+    // What another sender had used the nonce for is final or gone: a reorganization may have undone that, too.
     const isOver = ({ status, hash }: TransactionRow) => status === "final" && hash === null
     const highest = rows
       .filter((row) => row.lane_id.endsWith(address) && !isOver(row))
@@ -207,7 +207,7 @@ const arrows: Record<string, string[]> = {
   "metadata-refresh": ["prepared submitted", "submitted confirmed", "submitted failed", "prepared failed"],
 }
 
-/** Each journal replays to the stored snapshot, and the status it shows never went against the arrows. */
+/** Each journal replays to the stored snapshot, and its status never moved backwards. */
 async function journals(stage: Judged): Promise<string[]> {
   const { read } = stage.world.context.db
   const faults: string[] = []

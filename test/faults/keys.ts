@@ -6,7 +6,7 @@ import { nameOperator, reorganize } from "./happenings.ts"
 import type { Events, Play } from "./play.ts"
 import { accountAt, keyAt, type Stage, signers } from "./stage.ts"
 
-/** When units wait to be issued, processes with other keys take the place of those there are, one after the other. */
+/** When units wait to be issued, replaces the processes one after the other by processes with other keys. */
 export function changingKeys(keys: number[]): () => Events {
   return () => ({
     async beforeBlock(current) {
@@ -23,7 +23,10 @@ export function changingKeys(keys: number[]): () => Events {
   })
 }
 
-/** Before anybody has an authorization, another authorizer is named: what the one before signs is good for an hour more. */
+/**
+ * Before any authorization is issued, names another authorizer: the previous one's signatures stay valid for another
+ * hour.
+ */
 export async function rotateAuthorizer({ stage }: Play): Promise<void> {
   const { client } = stage.anvil
   const [chain] = stage.world.context.config.chains
@@ -39,7 +42,7 @@ export async function rotateAuthorizer({ stage }: Play): Promise<void> {
   })
 }
 
-/** The key service takes its time, and from time to time refuses more signatures in a row than its client asks for. */
+/** The key service is slow, and from time to time throttles more signatures in a row than its client retries. */
 export function throttling(): Events {
   return {
     async beforeBlock({ stage, blocks, happened }) {
@@ -53,8 +56,8 @@ export function throttling(): Events {
 }
 
 /**
- * What the owning lane sent reverts, because its signer was no operator before; then a reorganization takes that back,
- * and the very same transactions succeed.
+ * The owning lane's transactions revert because its signer lost its role before; then a reorganization undoes that,
+ * and the same transactions succeed.
  */
 export function revertedThenNot(): Events {
   let removed_at: number | null = null
@@ -92,7 +95,7 @@ async function sentBy({ world }: Stage, address: string, kind?: string): Promise
     .toSorted((one, other) => one.nonce - other.nonce)
 }
 
-/** Blocks from a height on are replaced; the first has the bytes that were mined, and nothing else. */
+/** Replaces blocks from a height on; the first one contains the mined bytes, and nothing else. */
 async function bringBack(current: Play, fromBlock: number, rows: Sent[]): Promise<void> {
   const { read } = current.stage.world.context.db
   const attempts = await read.select().from(transactionAttempts)

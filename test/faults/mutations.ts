@@ -456,7 +456,7 @@ export const mutations: Mutation[] = [
     replace: [['["40001", "40P01", endedSession, ...violations]', '["40001", "40P01", ...violations]']],
     noticed_by: {
       file: "test/db/database.test.ts",
-      test: "retries a %s transaction whose session it ended while the whole process was suspended",
+      test: "transaction whose session it ended while the whole process was suspended",
     },
   },
   {
@@ -625,7 +625,7 @@ export const mutations: Mutation[] = [
     replace: [["const roundMilliseconds = 5_000", "const roundMilliseconds = 50_000"]],
     noticed_by: {
       file: "test/processes/processes.test.ts",
-      test: "a worker whose providers have fallen silent is stopped in order, and leaves its lanes to others",
+      test: "a worker whose providers have gone silent stops normally, and leaves its lanes to others",
     },
   },
   {

@@ -26,7 +26,7 @@ import { createUnit } from "../../src/resources/units/service.ts"
 import { watchStillness } from "./bounds.ts"
 import { accountAt, type Stage, type Worker } from "./stage.ts"
 
-/** What a run asked the service for, in the order it asked. */
+/** What a run requested from the service, in order. */
 export type Played = {
   collection: Pick<CollectionRow, "address">
   /** In the order in which chips were paired to them. */
@@ -36,7 +36,7 @@ export type Played = {
   refreshes: { id: string }[]
 }
 
-/** What happens around a run; each is asked again and again while blocks are made. */
+/** What happens around a run; each hook is called repeatedly while blocks are mined. */
 export type Events = {
   /** Before each block. */
   beforeBlock?: (play: Play) => Promise<void>
@@ -44,29 +44,30 @@ export type Events = {
 
 export type Play = {
   stage: Stage
-  /** What is asked for so far. */
+  /** What has been requested so far. */
   played: Partial<Played>
-  /** Blocks made so far. */
+  /** Blocks mined so far. */
   blocks: number
-  /** What happened to the run, for the table. */
+  /** What happened during the run, for the table. */
   happened: Set<string>
   workers: Worker[]
   wallet?: { stop(): Promise<void> }
 }
 
-/** That what a run is for did not happen, so that it says nothing. */
+/** The fault that a run is about did not occur, so the run proves nothing. */
 export class NothingShown extends Error {
   override name = "NothingShown"
 }
 
 const blockMilliseconds = 100
 const longestBlockMilliseconds = 1_000
-/** For how long nothing must be on its way before a run is judged. */
+/** How many blocks nothing must be in flight before a run is judged. */
 const quietBlocks = 4
 
 /**
  * One run: a collection, units paired singly and in bulk, claims by relay and by the client's own wallet, a chip
- * replacement, a metadata refresh. Ends when everything has ended and nothing is on its way. Throws when that takes too long.
+ * replacement, a metadata refresh. Ends when everything is done and nothing is in flight. Throws if that takes too
+ * long.
  */
 export async function play(
   stage: Stage,
@@ -167,7 +168,7 @@ async function act(current: Play, until: Until): Promise<Played> {
   return { collection, paired, claims: claimed, replacements, refreshes }
 }
 
-/** An organization of its own. */
+/** A separate organization. */
 export async function newCaller(turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>): Promise<Caller> {
   const { id } = await turn((t) =>
     createOrganization(t, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
@@ -175,7 +176,7 @@ export async function newCaller(turn: <T>(work: (turn: Turn) => Promise<T>) => P
   return { organization_id: id, kind: "api_key", credential_id: newId(), session: null }
 }
 
-/** A chain that is being reorganized may not know the owner for a moment; a client asks again. */
+/** A chain in the middle of a reorganization may not know the owner for a moment; a client retries. */
 async function claimOnce(
   { stage }: Play,
   until: Until,
@@ -228,7 +229,7 @@ async function areEnded({ world }: Stage): Promise<boolean> {
   return [openClaims, openReplacements, openRefreshes].every((open) => open.length === 0)
 }
 
-/** Nothing waits, and everything is where the database says it is. */
+/** Returns whether nothing is waiting, and everything is where the database says it is. */
 async function isQuiet({ world, anvil }: Stage): Promise<boolean> {
   const { read } = world.context.db
   for (const { status, block_number, block_hash } of await read.select().from(transactions)) {
@@ -267,8 +268,8 @@ function startBlocks(current: Play, events: Events) {
 }
 
 /**
- * On a machine that has much to do, workers that begin a round must not find that dozens of blocks have passed; one that
- * died is waited for a while.
+ * Waits so that, on a busy machine, workers do not begin a round to find that dozens of blocks have passed; a dead
+ * worker is waited for only for a while.
  */
 async function paceOfWorkers({ proxies }: Stage): Promise<void> {
   const looks = () => proxies.reduce((sum, proxy) => sum + proxy.looks, 0)
@@ -279,8 +280,8 @@ async function paceOfWorkers({ proxies }: Stage): Promise<void> {
 }
 
 /**
- * The recipient's own wallet, which sends its claim again for as long as the chain has lost it, and anew where a block
- * took it before the unit's token was back, or before the contract was: then it succeeds, and does nothing.
+ * The recipient's own wallet, which sends its claim again while a reorganization has undone it, and signs anew if it
+ * was mined before the unit's token or the contract was back: then it succeeds without effect.
  */
 function startWallet({ anvil: { client } }: Stage, { to, data }: { to: Address; data: Hex }) {
   let stopped = false
@@ -298,7 +299,7 @@ function startWallet({ anvil: { client } }: Stage, { to, data }: { to: Address; 
   async function run(): Promise<void> {
     last = { nonce: 0, raw: await sign(0) }
     while (!stopped) {
-      // While the chain is reorganized it may know nothing of it.
+      // In the middle of a reorganization the chain may not know it.
       await insist(last.nonce, last.raw).catch(() => {})
       await Bun.sleep(50)
     }
@@ -312,7 +313,7 @@ function startWallet({ anvil: { client } }: Stage, { to, data }: { to: Address; 
   }
 }
 
-/** What an operator does with a halted lane, by the real command. */
+/** Reopens a halted lane with the operator's real command. */
 export async function retryLane(stage: Stage, laneId: string): Promise<void> {
   const command = [
     process.execPath,

@@ -8,31 +8,31 @@ import {
   toHex,
 } from "viem"
 
-/** What goes wrong between the service and its chain; changed while a run goes on. */
+/** What goes wrong between the service and its chain; can be changed during a run. */
 export type Faults = {
-  /** Every n-th transaction reaches the pool, and its sender is told nothing of it. */
+  /** Every n-th transaction reaches the pool, and its sender gets no response. */
   lose_every: number
-  /** One of n transactions, without a rhythm, is turned away with 503. */
+  /** One of n transactions, irregularly, is rejected with 503. */
   refuse_every: number
-  /** Every second question for a receipt ends in an error. */
+  /** Every second request for a receipt fails. */
   receipt_errors: boolean
-  /** How far behind the newest block the provider is. */
+  /** How far the provider lags behind the newest block. */
   lag_blocks: number
-  /** Whether it gives every block another hash. */
+  /** Whether it returns a different hash for every block. */
   is_forked: boolean
-  /** For 300 ms of every second everything is answered with 429. */
+  /** For 300 ms of every second, every request gets 429. */
   limits: boolean
-  /** What it says to everything, as a JSON-RPC error under an HTTP status. */
+  /** Its response to every request, as a JSON-RPC error with an HTTP status. */
   says_always: { status: number; code: number; message: string } | null
-  /** What it says to every transaction, which then goes nowhere. */
+  /** Its response to every transaction, which is then not forwarded. */
   says_to_sends: string | null
-  /** Whether it takes every transaction and passes none on. */
+  /** Whether it accepts every transaction and forwards none. */
   swallows: boolean
-  /** It takes no transaction with a lower gas limit. */
+  /** It rejects transactions with a lower gas limit. */
   least_gas: number
 }
 
-/** The tip that every provider advises, in wei: anvil's own advice follows what a test's persons pay. */
+/** The tip that every provider suggests, in wei: anvil's own suggestion follows what the test's wallets pay. */
 export const advisedTip = 1_000_000_000n
 
 export const noFaults: Faults = {
@@ -51,13 +51,13 @@ export const noFaults: Faults = {
 export type ProviderProxy = {
   url: string
   faults: Faults
-  /** Transactions that went past, whatever became of them. */
+  /** Transactions that passed through, whatever became of them. */
   sent: { hash: Hex; sender: Address; to: Address | null; nonce: number }[]
-  /** How often it was asked anything. */
+  /** How many requests it received. */
   asked: number
-  /** How often it was asked for the newest block, which begins each round of a worker. */
+  /** How often the newest block was requested, which begins each round of a worker. */
   looks: number
-  /** How often each fault struck. */
+  /** How often each fault occurred. */
   struck: number
   stop(): Promise<void>
 }
@@ -65,9 +65,9 @@ export type ProviderProxy = {
 type Call = { jsonrpc: "2.0"; id: number; method: string; params?: unknown[] }
 
 /**
- * A provider in front of anvil that keeps the rules of public pools, which anvil does not: a replacement raises both
- * fees by a tenth, a sender has sixteen places, what is ahead of a gap is refused. `onSend` sees every transaction
- * before the pool does.
+ * A provider in front of anvil that enforces the rules of public pools, which anvil does not: a replacement raises
+ * both fees by ten percent, a sender has at most sixteen transactions, and nonces ahead of a gap are rejected.
+ * `onSend` sees every transaction before the pool does.
  */
 export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void>): ProviderProxy {
   const proxy: Omit<ProviderProxy, "url" | "stop"> = {
@@ -79,7 +79,7 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
   }
   let sends = 0
   let receipts = 0
-  // By sender and nonce, because anvil forgets what costs less than the next block, and public pools do not.
+  // By sender and nonce, because anvil drops what costs less than the next block, and public pools do not.
   const taken = new Map<string, TransactionSerializedEIP1559>()
 
   async function answer(request: Request): Promise<Response> {
@@ -144,7 +144,7 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
     return Response.json(said)
   }
 
-  /** A provider that has not heard of the newest blocks. */
+  /** A provider that does not know the newest blocks. */
   async function answerLate(call: Call, lag: number): Promise<Response> {
     proxy.struck += 1
     const head = BigInt(await result(anvilUrl, "eth_blockNumber", []))
@@ -180,7 +180,7 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
   })
 }
 
-/** The same numbers in every run, in which nobody's turn comes round again and again. */
+/** Irregular numbers, the same in every run, that do not always hit the same sender. */
 function scattered(count: number): number {
   return Math.imul(count, 2_654_435_761) >>> 20
 }
@@ -208,7 +208,7 @@ type PoolContent = Record<"pending" | "queued", Record<string, Record<string, Po
 
 const placesPerSender = 16
 
-/** What a public pool has against a transaction; null when it takes it. */
+/** Why a public pool rejects a transaction; null if it accepts it. */
 async function poolRefusal(
   url: string,
   sender: Address,

@@ -33,10 +33,10 @@ import type { KillStep, WorkerSettings } from "./worker.ts"
 /** One way in which things go wrong. */
 export type Scenario = {
   name: string
-  /** Where each worker kills itself once; another one follows it. */
+  /** Where each worker kills itself once; another one replaces it. */
   kill?: KillStep
   faults?: Partial<Faults>
-  /** How many RPC providers there are; faults are those of the first. */
+  /** How many RPC providers there are; faults apply to the first. */
   providers?: number
   workers?: number
   clock?: WorkerSettings["clock"]
@@ -46,11 +46,11 @@ export type Scenario = {
   /** Whether prices rise when the first unit is issued, so that fees have to be raised. */
   spike?: boolean
   events?: () => Happenings
-  /** What must have happened, or the run proved nothing. */
+  /** What must have happened for the run to prove anything. */
   must?: string[]
-  /** Whether somebody else uses nonces: then nobody gives one up. */
+  /** Whether another sender uses nonces: then none is given up. */
   takes_nonces?: true
-  /** Whether the simulation draws the like of it in every gate: then only the whole matrix plays it. */
+  /** Whether the simulation covers the same in every gate: then only the whole matrix includes it. */
   is_simulated?: true
 }
 
@@ -60,8 +60,8 @@ const usualDepths: Depths = { confirmation_depth: 2, finality_depth: 6 }
 const patienceMilliseconds = 60_000
 
 /**
- * Plays one scenario from its own empty chain and database to its end, and judges it. Where its fault or its death did
- * not come about, which depends on the moment where others meddle with the same nonce, it is played again.
+ * Runs one scenario from an empty chain and database to its end, and judges it. If its fault or crash did not occur,
+ * which depends on timing when another sender uses the same nonce, it is run again.
  */
 export async function run(scenario: Scenario): Promise<Outcome> {
   for (let tries = 1; ; tries++) {
@@ -187,7 +187,7 @@ export const otherFaults: Scenario[] = [
   {
     name: "pool evicts",
     is_simulated: true,
-    // No bump comes to the rescue: the same bytes have to go out again.
+    // Without a bump: the same bytes have to be sent again.
     depths: { ...usualDepths, bump_after_blocks: 1_000 },
     events: evicting,
     must: ["the pool forgot a transaction"],
@@ -294,7 +294,7 @@ export const otherFaults: Scenario[] = [
   },
   {
     name: "a reorganization that lets succeed what had reverted",
-    // However long a worker that died is missed.
+    // However long a dead worker takes to be replaced.
     depths: { confirmation_depth: 2, finality_depth: 600 },
     events: revertedThenNot,
     must: ["what had reverted succeeded"],
@@ -344,7 +344,10 @@ export const otherFaults: Scenario[] = [
   },
 ]
 
-/** What nobody has to die in the midst of: it ends workers itself, or counts on what they do between two blocks. */
+/**
+ * Scenarios that cannot be combined with a crash: they stop workers themselves, or rely on what workers do between two
+ * blocks.
+ */
 export const undisturbed: Scenario[] = [
   {
     name: "blocks ten times as dear for a full window",
@@ -380,20 +383,20 @@ const killedInGate = [
 ]
 
 /**
- * What `bun test` plays: real processes that die, real sockets, and what the simulation cannot do. It lets processes die
- * at every statement and question, and draws every fault that is marked so above.
+ * What `bun test` runs: real processes that die, real sockets, and what the simulation cannot do. The simulation kills
+ * processes at every statement and request, and covers every fault that is marked so above.
  */
 export const crashesInGate = crashes.filter(({ name }) =>
   killedInGate.includes(name.slice("killed at ".length)),
 )
 export const faultsInGate = [...otherFaults, ...undisturbed].filter((scenario) => !scenario.is_simulated)
 
-/** The faults of the line and of the chain that can meet a crash at any step. */
+/** The faults of the connection and of the chain that can coincide with a crash at any step. */
 const combined = otherFaults.filter(
   ({ kill, name }) => !kill && name !== "nothing" && name !== "lost responses",
 )
 
-/** Everything: each kill step with each other fault that can meet it. */
+/** Everything: each kill step with each other fault that can coincide with it. */
 export const matrix: Scenario[] = [
   ...crashes,
   ...otherFaults,

@@ -31,16 +31,16 @@ export type Stage = {
   folder: string
   anvil: Anvil
   proxies: ProviderProxy[]
-  /** Where signers' keys are that no process has; none but where `moveKeyAway` was called. */
+  /** Key services that hold signers' keys outside all processes; empty unless `moveKeyAway` was called. */
   keyServices: FakeKeyService[]
   /** The API's side of the service, which talks to the chain itself. */
   world: World
-  /** The variables of the service's processes. */
+  /** The environment variables of the service's processes. */
   environment: Record<string, string>
   /** Transactions that reached a provider before they were in the database. */
   unstored: Hex[]
   startWorker(options?: WorkerOptions): Worker
-  /** The second signer's key is in a key service from now on, for workers that start later. */
+  /** Moves the second signer's key to a key service, for workers that start later. */
   moveKeyAway(): void
   isClosed(): boolean
   close(): Promise<void>
@@ -50,7 +50,7 @@ export type WorkerOptions = { kill?: KillStep | null; clock?: WorkerSettings["cl
 
 export type Worker = {
   child: Bun.Subprocess
-  /** Its last words, for a run that went wrong. */
+  /** The end of its log, for a failed run. */
   said(): string
 }
 
@@ -63,7 +63,7 @@ export type Depths = {
 
 export const leaseMilliseconds = 600
 
-/** A fresh chain with a factory that knows the first `signerCount` accounts after the deployer's. */
+/** A new chain with a factory in which the first `signerCount` accounts after the deployer's have roles. */
 export async function openStage(depths: Depths, providers: number, signerCount = 2): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), "faults-"))
   const anvil = await startAnvil()
@@ -156,7 +156,7 @@ export async function openStage(depths: Depths, providers: number, signerCount =
 function spawnWorker(settings: WorkerSettings): Worker {
   const command = [process.execPath, join(import.meta.dir, "worker.ts"), JSON.stringify(settings)]
   const child = Bun.spawn(tiedToParent(command), {
-    // The clients of key services find out from the process who asks, and where.
+    // The key services' SDKs read credentials and endpoints from the environment.
     env: { ...process.env, ...settings.environment },
     stdin: "ignore",
     stdout: "inherit",
@@ -174,7 +174,7 @@ function spawnWorker(settings: WorkerSettings): Worker {
 export type Anvil = {
   url: string
   client: ReturnType<typeof createAnvilClient>
-  /** Such as SIGSTOP, after which it is asked in vain, and SIGCONT. */
+  /** For example SIGSTOP, after which it does not respond, and SIGCONT. */
   signal(name: NodeJS.Signals): void
   stop(): Promise<void>
 }
@@ -185,7 +185,7 @@ function createAnvilClient(url: string, chain: Chain) {
     .extend(walletActions)
 }
 
-/** A chain that makes blocks only when it is told to. A port that was free a moment ago may be somebody else's now. */
+/** A chain that mines blocks on request only. Retries, because a port that was free a moment ago may be taken. */
 export async function startAnvil(chain: Chain = foundry): Promise<Anvil> {
   for (let attempt = 0; attempt < 5; attempt++) {
     const anvil = await startAnvilOn(await freePort(), chain)
@@ -194,7 +194,7 @@ export async function startAnvil(chain: Chain = foundry): Promise<Anvil> {
   throw new Error("anvil found no free port")
 }
 
-/** Null where it ended at once, as where it cannot have the port. */
+/** Null if it exited at once, for example because the port is taken. */
 async function startAnvilOn(port: number, chain: Chain): Promise<Anvil | null> {
   const url = `http://127.0.0.1:${port}`
   const place = ["--port", String(port), "--chain-id", String(chain.id)]
@@ -222,7 +222,7 @@ async function startAnvilOn(port: number, chain: Chain): Promise<Anvil | null> {
   throw new Error(`anvil does not answer on port ${port}`)
 }
 
-/** The parent of the accounts that anvil funds; its mnemonic's seed takes a while to make. */
+/** The parent key of the accounts that anvil funds; deriving its mnemonic's seed is slow. */
 const accountKeys = mnemonicToAccount("test test test test test test test test test test test junk", {
   path: "m/44'/60'/0'/0",
 }).getHdKey()

@@ -4,11 +4,11 @@ import { loadConfig } from "../../src/platform/config.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { startWorkers } from "../../workers/start.ts"
 
-/** What a worker process of a fault test is told, as JSON in its one argument. */
+/** The settings of a worker process in a fault test, as JSON in its only argument. */
 export type WorkerSettings = {
   environment: Record<string, string>
   lease_milliseconds: number
-  /** How wrong the clock is, from a time after the start. */
+  /** How far the clock is off, from a time after the start. */
   clock: { by_milliseconds: number; after_milliseconds: number } | null
   /** Where the process kills itself: at the n-th pass of a step for a kind of work. */
   kill: KillStep | null

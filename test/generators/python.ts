@@ -5,7 +5,9 @@ const here = import.meta.dir
 const program = join(here, "clients/openapi_generator.py")
 const modules = ["urllib3", "dateutil", "six", "certifi"]
 
-/** What openapi-generator and its Python client need that this machine does not have, with what would bring it. */
+/**
+ * Lists what openapi-generator and its Python client need but this machine lacks, with the package that provides it.
+ */
 export async function missingForPython(): Promise<string[]> {
   const missing = Bun.which("java") ? [] : ["java (apt-get install default-jre-headless)"]
   if (await findPython()) return missing
@@ -13,7 +15,10 @@ export async function missingForPython(): Promise<string[]> {
   return [...missing, `python3 with ${modules.join(", ")} (apt-get install python3 ${packages})`]
 }
 
-/** Makes a Python client of the document and compiles it. The releases after this one are fetched from elsewhere than npm. */
+/**
+ * Generates a Python client of the document and compiles it. Later releases of the generator are downloaded from
+ * outside npm.
+ */
 export async function makePythonClient(
   document: string,
   folder: string,
@@ -33,7 +38,7 @@ const withoutTests = "modelTests=false,apiTests=false"
 
 type Node = Record<string, unknown>
 
-/** The document in OpenAPI 3.0, without what its converter leaves of 3.1 and what this generator does not get over. */
+/** The document in OpenAPI 3.0, without leftovers of 3.1 from its converter and what this generator cannot handle. */
 function mended({ info, ...document }: { info: Node }): unknown {
   const { summary, ...told } = info
   return mendedNode({ ...document, info: told })
@@ -48,7 +53,7 @@ function mendedNode(node: unknown): unknown {
 
 function mendedSchema(node: Node): Node {
   const { const: only, enum: values, pattern, anyOf, ...others } = node
-  // A single boolean becomes Python that does not run, and the generator ends at a time with a pattern.
+  // A single boolean becomes broken Python, and the generator fails at a time with a pattern.
   if (node.type === "boolean" || node.format === "date-time") return others
   if (Array.isArray(values)) return { ...node, enum: values.filter((value) => value !== null) }
   const isNull = ({ type }: Node) => type === "null"
@@ -56,7 +61,7 @@ function mendedSchema(node: Node): Node {
   return { ...others, nullable: true, allOf: anyOf.filter((each) => !isNull(each)) }
 }
 
-/** The journey's calls, each a Python process of its own. */
+/** The journey's calls, each in a Python process of its own. */
 export function pythonCalls(folder: string, apiKey: string, baseUrl: string): Calls {
   async function ask<Answer>(call: string, ...words: string[]): Promise<Answer> {
     return await askAs(apiKey, call, ...words)
@@ -82,7 +87,7 @@ export function pythonCalls(folder: string, apiKey: string, baseUrl: string): Ca
   }
 }
 
-/** Debian's own Python is not always the first, and its packages are for it alone. */
+/** Debian's own Python is not always the first in PATH, and only that one has Debian's packages. */
 async function findPython(): Promise<string | null> {
   for (const python of ["python3", "/usr/bin/python3"]) {
     if (!Bun.which(python)) continue

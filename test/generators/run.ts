@@ -7,9 +7,9 @@ import type { Calls } from "./walk.ts"
 import { walk } from "./walk.ts"
 
 /**
- * Lets other people's generators make clients from the document that a running service hands out, compiles them, and
- * walks the journey with each. It takes about a minute and installs 300 MB, so it is no part of `verify`. The one for
- * Python needs Java and Python; where they are not there, it is left out, and what is missing is said.
+ * Has third-party generators generate clients from the document of a running service, compiles them, and runs the
+ * journey with each. It takes about a minute and installs 300 MB, so it is not part of `verify`. The one for Python
+ * needs Java and Python; without them it is skipped, and what is missing is printed.
  */
 const generators: Record<string, (document: string, folder: string) => string[]> = {
   "openapi-typescript": (document, folder) => ["openapi-typescript", document, "-o", `${folder}/api.ts`],

@@ -1,4 +1,6 @@
-/** What the journey needs of a generated client; each adapter in `clients/` says it in its generator's own words. */
+/**
+ * What the journey needs from a generated client; each adapter in `clients/` implements it in its generator's style.
+ */
 export type Calls = {
   createCollection(name: string): Promise<{ id: string }>
   collectionStatus(id: string): Promise<string>
@@ -9,11 +11,11 @@ export type Calls = {
   tap(body: { chip_id: string; e: string }): Promise<string | undefined>
   claim(session: string, unit_id: string, recipient: string): Promise<{ id: string }>
   claimStatus(unit_id: string, claim_id: string): Promise<string>
-  /** The code with which the service refuses a value that was used before. */
+  /** The code with which the service rejects a value that was already used. */
   codeOf(body: { chip_id: string; e: string }): Promise<string | undefined>
 }
 
-/** From a collection to a claimed unit, and one refusal. */
+/** From a collection to a claimed unit, and one error. */
 export async function walk(calls: Calls, recipient: string): Promise<string> {
   const collection = await calls.createCollection("Autumn Jackets")
   await until(() => calls.collectionStatus(collection.id), "active")

@@ -11,9 +11,9 @@ import { type Engine, engines } from "./engines.ts"
 import { type ChainSays, contextWithChain } from "./ownership.ts"
 import { createCaller, openService, pairedTestChip, settle, type TestService } from "./services.ts"
 
-/** The API on a free port, with its own database and a chain that says what it is told to say. */
+/** The API on a free port, with its own database and a stubbed chain. */
 export type HttpService = {
-  /** The services behind the API, for preparing things without HTTP. */
+  /** The services behind the API, for setting things up without HTTP. */
   behind: TestService & { database_url: string }
   context: Context
   base_url: string
@@ -76,7 +76,7 @@ export async function publishableKeyOf(service: HttpService, { caller }: Custome
   return String(rows[0]?.key)
 }
 
-/** Somebody who has tapped the test chip of an issued unit. */
+/** A person who has tapped the test chip of an issued unit. */
 export type Visitor = { token: string; unit_id: string; chip_id: string }
 
 export async function createVisitor(
@@ -113,12 +113,12 @@ export type Question = {
   headers?: Record<string, string>
 }
 
-/** An answer, read to its end. */
+/** A response, read to its end. */
 export type Answer = {
   status: number
   headers: Headers
   text: string
-  /** The body as an object; empty when there is none. */
+  /** The body as an object; empty if there is none. */
   body: Record<string, unknown>
   code: string | null
   /** The fields that `validation.failed` names. */
@@ -127,7 +127,7 @@ export type Answer = {
   formErrors: string[]
 }
 
-/** Asks the service one thing. `question` is a method and a path. */
+/** Sends a request to the service. `question` is a method and a path. */
 export async function ask(
   service: HttpService,
   question: string,
@@ -166,7 +166,7 @@ function readAnswer(status: number, headers: Headers, text: string): Answer {
   }
 }
 
-/** Sends bytes as they are and answers what came back, until the answer is complete or the connection closes. */
+/** Sends raw bytes and returns what came back, until the response is complete or the connection closes. */
 export async function sendRaw(service: HttpService, text: string | Uint8Array): Promise<string> {
   const { port } = new URL(service.base_url)
   const { promise, resolve } = Promise.withResolvers<string>()
@@ -189,7 +189,7 @@ export async function sendRaw(service: HttpService, text: string | Uint8Array): 
   return answer
 }
 
-/** Whether the last response received has the whole body it announced. */
+/** Returns whether the last response received has its whole announced body. */
 function isComplete(received: string): boolean {
   const last = received.slice(received.lastIndexOf("HTTP/1.1 "))
   const [head = "", body] = last.split("\r\n\r\n", 2)

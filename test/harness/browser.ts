@@ -30,7 +30,7 @@ export function useBrowser(): { newPage(options?: PageOptions): Promise<VisitedP
   }
 }
 
-// One Chromium serves all users at the same time, and is closed after the last, or the process could not exit.
+// All users share one Chromium, which is closed after the last one so that the process can exit.
 let browser: Promise<Browser> | undefined
 let users = 0
 
@@ -48,13 +48,13 @@ async function closeBrowser(): Promise<void> {
 
 export type PageOptions = { width?: number; scheme?: "light" | "dark" }
 
-/** A page with the addresses it requested and the errors on its console. */
+/** A page with the URLs it requested and the errors on its console. */
 export type VisitedPage = { page: Page; requested: string[]; complaints: string[] }
 
 /**
- * What is wrong with the open page on a phone and a desktop, in light and dark: excess width, broken words, axe
- * violations, fonts that the page did not bring. axe checks two of the four looks, since colours do not depend on
- * width. Leaves screenshots in `build/pictures`.
+ * Reports what is wrong with the open page on a phone and a desktop, in light and dark mode: overflow, broken words,
+ * axe violations, fonts that the page did not load. axe checks two of the four combinations, since colours do not
+ * depend on width. Leaves screenshots in `build/pictures`.
  */
 export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string): Promise<string[]> {
   const flaws: string[] = []
@@ -80,7 +80,7 @@ export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string)
   return flaws
 }
 
-/** Elements whose text is drawn only in this machine's fonts, according to the browser. */
+/** Elements whose text the browser renders only in this machine's fonts. */
 async function otherFonts(page: Page): Promise<string[]> {
   const session = await page.context().newCDPSession(page)
   await session.send("DOM.enable")

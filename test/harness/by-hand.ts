@@ -31,13 +31,13 @@ import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
 import { accountAt, type Depths, openStage, type Stage, signers } from "../faults/stage.ts"
 
-/** A chain and lanes in which nothing happens by itself: the test asks for each block and each round. */
+/** A chain and lanes in which nothing happens by itself: the test triggers each block and each round. */
 export type ByHand = {
   stage: Stage
   /** The workers' world, which reaches the chain through the stage's proxies. */
   world: World
   chain: ConnectedChain
-  /** One per signer, the one that changes owners first. */
+  /** One per signer; the ownership lane first. */
   lanes: [Lane, Lane]
   caller: Caller
   turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
@@ -45,7 +45,7 @@ export type ByHand = {
   /** One round of every lane. */
   tick(): Promise<void>
   mine(blocks?: number): Promise<void>
-  /** Blocks and rounds until nothing is under way. */
+  /** Mines blocks and runs rounds until nothing is in flight. */
   settle(): Promise<void>
   transactionsOf(kind: string): Promise<(typeof transactions.$inferSelect)[]>
   close(): Promise<void>
@@ -101,7 +101,7 @@ export async function openByHand(
   }
 }
 
-/** Opens hands for the tests of a file, and closes them after each test. */
+/** Opens instances for the tests of a file, and closes them after each test. */
 export function openForEachTest(): typeof openByHand {
   const closers: (() => Promise<unknown>)[] = []
   afterEach(async () => {
@@ -114,12 +114,12 @@ export function openForEachTest(): typeof openByHand {
   }
 }
 
-/** Waits until the remembered newest block is stale, so that the next round asks for it. */
+/** Waits until the cached newest block is stale, so that the next round requests it. */
 export async function outwaitNewestBlock(): Promise<void> {
   await Bun.sleep(25)
 }
 
-/** A collection whose deployment waits for its lane. */
+/** A collection whose deployment is queued in its lane. */
 export function newCollection({ turn, world, caller }: ByHand, by = caller) {
   return turn((t) => createCollection(t, world.context.chains, by, { name: "Autumn" }))
 }
@@ -134,7 +134,7 @@ export async function newUnit({ turn, caller }: ByHand, collection_id: string): 
   return (await turn((t) => createUnit(t, caller, { collection_id }))).id
 }
 
-/** A unit with a test chip, whose issuance waits for its lane. */
+/** A unit with a test chip, whose issuance is queued in its lane. */
 export async function pairedUnit(hand: ByHand, collection_id: string): Promise<string> {
   const { turn, world, caller } = hand
   const unit_id = await newUnit(hand, collection_id)
@@ -159,7 +159,7 @@ export function replaceChip({ turn, world, caller }: ByHand, unit_id: string) {
   return turn((t) => createChipReplacement(t, services, caller, { unit_id, body: { is_test: true } }))
 }
 
-/** Gives an account roles of an operator, by default all of them. */
+/** Gives an account operator roles, by default all of them. */
 export async function grant({ stage, chain, mine }: ByHand, account: Address, roles = 15n): Promise<void> {
   await stage.anvil.client.writeContract({
     ...{ account: accountAt(0), chain: null, address: chain.config.factory_address, abi: factoryAbi },
@@ -168,10 +168,10 @@ export async function grant({ stage, chain, mine }: ByHand, account: Address, ro
   await mine()
 }
 
-/** An account that acts beside the service, once it has roles. */
+/** An account that acts outside the service, once it has roles. */
 export const outsider = accountAt(8)
 
-/** Calls a collection's contract as the outsider; answers the hash of the transaction, which is in no block yet. */
+/** Calls a collection's contract as the outsider; returns the hash of the transaction, which is not mined yet. */
 export async function callAsOutsider(
   { stage }: ByHand,
   address: string,
@@ -182,7 +182,7 @@ export async function callAsOutsider(
   return await stage.anvil.client.writeContract({ ...call, functionName, args } as never)
 }
 
-/** Somebody else has claimed serial 1, in the newest block; answers the transaction's hash. */
+/** Has the outsider claim serial 1 in the newest block; returns the transaction's hash. */
 export async function claimBeside(hand: ByHand, address: string, recipient: Address): Promise<Hex> {
   await grant(hand, outsider.address)
   const hash = await callAsOutsider(hand, address, "claim", [1n, recipient])
@@ -190,7 +190,7 @@ export async function claimBeside(hand: ByHand, address: string, recipient: Addr
   return hash
 }
 
-/** Prepares a claim while the chain allows it; answers a function that creates it. */
+/** Prepares a claim while the chain allows it; returns a function that creates it. */
 export async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, recipient: Address) {
   const body = { recipient }
   const prepared = await prepareClaim(world.context, caller, unit_id, body)
@@ -204,7 +204,7 @@ export async function issuingLane({ world }: ByHand): Promise<LaneRow> {
   return row
 }
 
-/** A reorganization of the newest blocks, whose transactions are gone. */
+/** Undoes the newest blocks with a reorganization that drops their transactions. */
 export async function undoBlocks({ stage }: ByHand, depth = 1): Promise<void> {
   const { client } = stage.anvil
   const { number: newest } = await client.getBlock()
@@ -216,7 +216,7 @@ export async function undoBlocks({ stage }: ByHand, depth = 1): Promise<void> {
     await client.dropTransaction({ hash })
 }
 
-/** Mines a lane's last transaction after taking its signer's roles away. */
+/** Mines a lane's last transaction after revoking its signer's roles. */
 export async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][0]): Promise<void> {
   const { client } = hand.stage.anvil
   const { read } = hand.world.context.db
@@ -234,7 +234,7 @@ export async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][
   if (status !== "reverted") throw new Error(`${hash} succeeds without the role`)
 }
 
-/** What the contract says of serial 1. */
+/** Reads serial 1 from the contract. */
 export async function readToken(
   { stage }: ByHand,
   address: string,
@@ -252,7 +252,7 @@ export async function replacementNow({ world }: ByHand, id: string) {
 
 /**
  * Replaces the blocks since the first transaction of a kind: each transaction goes into the block that `placeOf`
- * says, counted from there, or into none.
+ * returns, counted from there, or into none.
  */
 export async function reorganize(
   hand: ByHand,
@@ -280,8 +280,8 @@ export async function reorganize(
 }
 
 /**
- * A reorganization after which the deployment reverts and everything else is mined, in one block, where there is no
- * contract. The deployment's signer may deploy again after it.
+ * A reorganization after which the deployment reverts and everything else is mined in one block, without a contract.
+ * Then the deployment's signer gets its role back.
  */
 export async function meetNoContract(hand: ByHand): Promise<void> {
   const { client } = hand.stage.anvil
@@ -302,7 +302,7 @@ export async function claimNow({ world }: ByHand, id: string) {
   return row
 }
 
-/** The lane that changes owners, and what its operator is told about undone work. */
+/** The ownership lane, and what its operator is told about undone work. */
 export function overhear({ lanes: [owning] }: ByHand) {
   const told: object[] = []
   const error = (fields: object) => {
@@ -311,7 +311,7 @@ export function overhear({ lanes: [owning] }: ByHand) {
   return { lane: { ...owning, context: { ...owning.context, log: { ...owning.context.log, error } } }, told }
 }
 
-/** Rounds of all lanes, each followed by a block. */
+/** Runs rounds of all lanes, each followed by a block. */
 export async function goOn({ tick, mine }: ByHand, rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     await tick()
@@ -324,7 +324,7 @@ export async function putBeforeDeployment(hand: ByHand, sent: string): Promise<v
   await reorganize(hand, "deployCollection", ({ kind }) => (kind === sent ? 0 : 1))
 }
 
-/** The chain as told by nodes that have no receipts. */
+/** The chain as seen through nodes without receipts. */
 export function withoutReceipts({ chain }: ByHand): ConnectedChain {
   const isForReceipt = ({ method }: { method: string }) => method === "eth_getTransactionReceipt"
   const askAll: typeof chain.providers.askAll = async (question) =>
@@ -335,7 +335,7 @@ export function withoutReceipts({ chain }: ByHand): ConnectedChain {
   return { ...chain, rpc, providers: { ...chain.providers, askAll } }
 }
 
-/** The number that the contract has for a chip. */
+/** The number that the contract stores for a chip. */
 export function numberOf(chipId: string | null): number {
   return Number.parseInt(chipId ?? "", 16)
 }

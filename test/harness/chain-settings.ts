@@ -1,6 +1,6 @@
 import type { ChainConfig } from "../../src/platform/chain-settings.ts"
 
-/** Settings of a chain as the configuration answers them; nobody listens on port 9, which is for discarding. */
+/** Parsed settings of a chain. Nothing listens on port 9, which is reserved for the discard protocol. */
 export const chainSettings: ChainConfig = {
   chain_id: 31_337,
   name: "local",

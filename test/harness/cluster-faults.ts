@@ -23,7 +23,7 @@ export async function flushRedis(cluster: Cluster, load: Load): Promise<void> {
   await load.untilProgress(2)
 }
 
-/** Answers how many requests failed in the meantime. */
+/** Returns how many requests failed in the meantime. */
 export async function stopRedis(cluster: Cluster, load: Load, milliseconds: number): Promise<number> {
   const before = load.failures()
   await cluster.redis.kill()
@@ -39,7 +39,7 @@ export async function crashPostgres(cluster: Cluster, load: Load): Promise<void>
   await load.untilProgress(2)
 }
 
-/** Freezes a lane's holder until another worker has taken the lane, and for a while after that. */
+/** Suspends a lane's holder until another worker has taken the lane, and for a while after that. */
 export async function freezeLaneHolder(cluster: Cluster, load: Load): Promise<void> {
   const worker = await freezeHolder(cluster)
   try {
@@ -50,7 +50,7 @@ export async function freezeLaneHolder(cluster: Cluster, load: Load): Promise<vo
   await load.untilProgress(2)
 }
 
-/** Restarts one after the other, as a deployment does. Answers their exit codes and how many requests failed. */
+/** Restarts one after the other, as a deployment does. Returns their exit codes and how many requests failed. */
 export async function restartAll(cluster: Cluster, load: Load) {
   const before = load.failures()
   const exitCodes: number[] = []
@@ -65,7 +65,7 @@ export async function restartAll(cluster: Cluster, load: Load) {
   return { exitCodes, failed: load.failures() - before }
 }
 
-/** Freezes workers one after the other until another worker takes over a lane. */
+/** Suspends workers one after the other until another worker takes over a lane. */
 async function freezeHolder(cluster: Cluster): Promise<Member> {
   const deadline = performance.now() + 90_000
   for (let turn = 0; performance.now() < deadline; turn++) {
@@ -77,7 +77,7 @@ async function freezeHolder(cluster: Cluster): Promise<Member> {
   throw new Error(`no worker holds a lane: ${JSON.stringify(await leases(cluster))}`)
 }
 
-/** Whether a lane whose lease nobody renews gets another owner while one worker is frozen. */
+/** Returns whether a lane whose lease is not renewed gets another owner while one worker is suspended. */
 async function losesALane(cluster: Cluster): Promise<boolean> {
   const before = await leases(cluster)
   await Bun.sleep(2_500)

@@ -4,13 +4,13 @@ import { chips, claims, effects, taps, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Cluster, Member } from "./cluster.ts"
 
-/** What successful answers promised to clients, to be compared with the outcome. */
+/** What successful responses promised to clients, to be compared with the outcome. */
 export type Promises = {
   collections: { id: string; address: Address }[]
   units: { id: string; collection_id: string; chip_id: string; recipient: Address | null }[]
   taps: string[]
   claims: { id: string; unit_id: string }[]
-  /** Requests sent, repeats included, by status; 0 for no answer. */
+  /** Requests sent, retries included, by status; 0 for no response. */
   answers: Map<number, number>
   /** What must be in no log: credentials and chip values. */
   secrets: string[]
@@ -20,16 +20,16 @@ export type Load = {
   promises: Promises
   /** Waits until this many more units have been claimed. */
   untilProgress(units: number): Promise<void>
-  /** How many requests got no answer or a server error. */
+  /** How many requests got no response or a server error. */
   failures(): number
-  /** Like a load balancer, sends nothing more to an API process and waits for the answers under way. */
+  /** Like a load balancer, sends nothing more to an API process and waits for the requests in flight. */
   leave(api: Member): Promise<void>
   join(api: Member): void
-  /** Starts no new journeys, and waits for those under way. */
+  /** Starts no new journeys, and waits for those in progress. */
   finish(): Promise<void>
 }
 
-/** Clients that each take one unit after another through its life, across all API processes, until `finish`. */
+/** Clients that each take one unit after another through its lifecycle, across all API processes, until `finish`. */
 export async function startLoad(cluster: Cluster, options: { clients: number }): Promise<Load> {
   const promises: Promises = {
     collections: [],
@@ -114,14 +114,14 @@ type Client = ReturnType<typeof createClient>
 const patienceMilliseconds = 150_000
 const requestPatienceMilliseconds = 10_000
 
-/** A client as the documentation recommends: it repeats unanswered requests with the same key, and polls. */
+/** A client as the documentation recommends: it retries requests without a response with the same key, and polls. */
 function createClient(cluster: Cluster, promises: Promises) {
   let turn = 0
   let made = 0
   const members = [...cluster.apis]
   const underWay = new Map<Member, number>()
 
-  /** The answer of the next API process, or null if there is none. */
+  /** The response of the next API process, or null if there is none. */
   async function ask(method: string, path: string, token: string, key: string | null, body?: unknown) {
     const api = members[turn++ % members.length] as Member
     underWay.set(api, (underWay.get(api) ?? 0) + 1)
@@ -186,7 +186,7 @@ function createClient(cluster: Cluster, promises: Promises) {
   }
 }
 
-/** Sends one chip value many times at once, across all API processes. Answers how many got each status. */
+/** Sends one chip value many times concurrently, across all API processes. Returns how many got each status. */
 export async function sendAtOnce(
   cluster: Cluster,
   load: Load,

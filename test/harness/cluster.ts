@@ -38,7 +38,7 @@ export type Member = {
   signal(name: NodeJS.Signals): void
   /** Ends it as a crash would. */
   kill(): Promise<void>
-  /** Asks it to stop; answers its exit code. */
+  /** Asks it to stop; returns its exit code. */
   stop(): Promise<number>
 }
 

@@ -44,7 +44,7 @@ export type Contract = {
   readonly address: Address
   /** The result of a view. */
   readonly read: (functionName: string, ...args: readonly unknown[]) => Promise<unknown>
-  /** Sends a call that must succeed; answers the contract's events, each as its name and arguments. */
+  /** Sends a call that must succeed; returns the contract's events, each as its name and arguments. */
   readonly run: (
     from: Address,
     functionName: string,
@@ -60,7 +60,7 @@ export type Contract = {
 
 export type Event = readonly [name: string, ...args: readonly unknown[]]
 
-/** An account whose key anvil has: anvil signs its transactions, and tests can sign with it too. */
+/** An account whose key anvil has: anvil signs its transactions, and tests can sign with it, too. */
 export function account(addressIndex: number): ReturnType<typeof mnemonicToAccount> {
   return mnemonicToAccount("test test test test test test test test test test test junk", { addressIndex })
 }
@@ -92,7 +92,7 @@ export async function startChain(flags: readonly string[] = []): Promise<Chain> 
   throw new Error(`anvil did not answer on port ${port}; its own words are above`)
 }
 
-/** Sends a transaction and answers its receipt, whether it succeeded or not. */
+/** Sends a transaction and returns its receipt, whether it succeeded or not. */
 export async function send(
   chain: Chain,
   from: Address,
@@ -110,7 +110,7 @@ export async function send(
   }
 }
 
-/** Deploys a contract and answers its address with the receipt. */
+/** Deploys a contract and returns its address with the receipt. */
 export async function deploy(
   chain: Chain,
   from: Address,
@@ -202,7 +202,7 @@ export async function passTime(chain: Chain, seconds: number): Promise<void> {
   await rpc(chain, "evm_mine", [])
 }
 
-/** Chips as `issue` takes them: five bytes each, in order. */
+/** Chip IDs as `issue` takes them: five bytes each, in order. */
 export function packed(chips: readonly number[]): Hex {
   return concatHex(chips.map((chip) => numberToHex(chip, { size: 5 })))
 }

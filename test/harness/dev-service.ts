@@ -51,7 +51,7 @@ export function startDevHere(environment: Environment) {
   return startDevWith(environment, { startServer, startWorkers, startOperatorPort })
 }
 
-/** Stops a service as Ctrl-C does and answers its exit code. */
+/** Stops a service as Ctrl-C does and returns its exit code. */
 export async function stopGently(child: Bun.Subprocess): Promise<number> {
   child.kill("SIGINT")
   return await child.exited

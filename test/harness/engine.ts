@@ -14,7 +14,7 @@ import { createUnit } from "../../src/resources/units/service.ts"
 import { startWorkers, type Workers } from "../../workers/start.ts"
 import { type Depths, openStage, type Stage } from "../faults/stage.ts"
 
-/** Workers in this process, on a chain that makes ten blocks a second, and an organization. */
+/** Workers in this process, on a chain that mines ten blocks a second, and an organization. */
 export type RunningWorkers = {
   stage: Stage
   context: Context

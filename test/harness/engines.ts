@@ -16,9 +16,9 @@ export type Engine = {
 }
 
 export type RunningEngine = {
-  /** Makes an empty database and answers its `DATABASE_URL`. */
+  /** Creates an empty database and returns its `DATABASE_URL`. */
   newDatabase(): Promise<string>
-  /** Returns databases that are no longer used. */
+  /** Gives back databases that are no longer used. */
   release(urls: string[]): void
   stop(): Promise<void>
 }
@@ -42,7 +42,7 @@ const postgres: Engine = {
     const cluster = await sharedCluster()
     const made: string[] = []
     return {
-      // Emptying a database takes a tenth of the time of making one.
+      // Emptying a database takes a tenth of the time of creating one.
       async newDatabase() {
         const used = free.pop()
         if (used) await ask(used, "drop schema public cascade; create schema public")
@@ -89,7 +89,7 @@ async function ask(url: string, statements: string): Promise<true> {
 export const engines: Engine[] = [sqlite, postgres]
 
 export type Databases = {
-  /** The address of an empty database. */
+  /** The URL of an empty database. */
   newDatabase(): Promise<string>
   /** Opens a database; it is closed after the test. */
   open(url: string): Database

@@ -15,7 +15,7 @@ export async function explained(
   return readsOf(JSON.parse(String(row?.[0]))[0].Plan)
 }
 
-/** As far as it is read of what Postgres explains. */
+/** The part of a Postgres plan that is read here. */
 export type Plan = {
   "Node Type": string
   "Relation Name"?: string
@@ -30,7 +30,7 @@ function readsOf(plan: Plan): string[] {
   return [...own, ...(plan.Plans ?? []).flatMap(readsOf)]
 }
 
-/** How many rows a statement goes through in one index; null where the engine does not count them. */
+/** How many rows a statement reads from one index; null if the engine does not count them. */
 export async function rowsRead(
   db: Database,
   { text, params }: Pick<Watched, "text" | "params">,

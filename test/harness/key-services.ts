@@ -1,16 +1,16 @@
 import { secp256k1 } from "@noble/curves/secp256k1"
 import { type Hex, hexToBytes } from "viem"
 
-/** A key service that speaks its cloud's own protocol; each signature has a k of its own and either s. */
+/** A key service that implements its cloud's own protocol; each signature has its own k, and low or high s. */
 export type FakeKeyService = {
   url: string
-  /** What was asked, in order: the operation, or the path. */
+  /** Requests in order: the operation, or the path. */
   asked: string[]
-  /** How many of the next signatures it refuses, because too many were asked for. */
+  /** How many of the next signature requests are throttled. */
   throttles: number
-  /** How long it takes for each signature that it gives. */
+  /** How long each signature takes. */
   delay_milliseconds: number
-  /** What it signs instead of what it is asked to; null for the latter. */
+  /** What it signs instead of the requested digest; null to sign that. */
   signs_instead: Uint8Array | null
   stop(): void
 }
@@ -37,7 +37,7 @@ export function startAwsKms(privateKey: Hex): FakeKeyService {
   })
 }
 
-/** Google Cloud KMS over REST, and beside it the metadata server that signs its callers in. */
+/** Google Cloud KMS over REST, and the metadata server that authenticates its callers. */
 export function startGcpKms(privateKey: Hex): FakeKeyService {
   return start(async (service, request) => {
     const { pathname } = new URL(request.url)
@@ -79,7 +79,7 @@ function start(answer: (service: FakeKeyService, request: Request) => Promise<Re
   return service
 }
 
-/** RFC 5480: the object ids of an elliptic key and of secp256k1, and the uncompressed point. */
+/** RFC 5480: the OIDs of an elliptic-curve key and of secp256k1, and the uncompressed point. */
 function publicKeyInfo(privateKey: Hex): Uint8Array {
   const header = Buffer.from("3056301006072a8648ce3d020106052b8104000a034200", "hex")
   return Buffer.concat([header, secp256k1.getPublicKey(hexToBytes(privateKey), false)])

@@ -2,7 +2,7 @@ import type * as schema from "../../src/db/key-set-schema.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { type Scene, startOfTime } from "./scene.ts"
 
-// Rows of key sets, orders of tags and receipt keys that may stand; tests change what they are about.
+// Valid rows of key sets, orders of tags and receipt keys; tests change what they are about.
 
 export function keySetRow(
   scene: Pick<Scene, "organization_id">,

@@ -1,9 +1,9 @@
 export type Call = { id: number; method: string; params?: unknown[] }
 
-/** A node's own answer. */
+/** A node's own response. */
 export type Said = { result: string | null } | { error: { code: number; message: string } }
 
-/** A node that forwards to another one, except for calls that `lack` answers itself; it is null for the rest. */
+/** A node that forwards to another one, except for calls that `lack` answers itself; it returns null for the rest. */
 export function startLesserNode(
   url: string,
   lack: (call: Call) => Said | null,
@@ -22,7 +22,7 @@ export function startLesserNode(
   return { url: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) }
 }
 
-/** Refuses to count what its pool has, as nodes without one do. */
+/** Rejects requests for the pending block, as nodes without a pool do. */
 export function withoutPending({ params }: Call): Said | null {
   return params?.[1] === "pending" ? { error: { code: -32_602, message: "invalid block tag" } } : null
 }

@@ -1,15 +1,15 @@
 import { connect, createServer, type Socket } from "node:net"
 import { Transform } from "node:stream"
 
-/** A line to a local port that can fall silent, as if the machine at its other end were gone. */
+/** A connection to a local port that can go silent, as if the machine at the other end were gone. */
 export type Line = {
   port: number
-  /** Nothing comes through any more, and no side is told; new connections are not affected. */
+  /** Nothing is transmitted any more, and neither side is told; new connections are not affected. */
   fallSilent(): void
   stop(): void
 }
 
-/** `change`, if given, is applied to each piece sent towards the port. */
+/** `change`, if given, is applied to each chunk sent towards the port. */
 export async function startLine(to: number, change = (sent: Buffer) => sent): Promise<Line> {
   const connected: { near: Socket; far: Socket }[] = []
   const server = createServer((near) => {

@@ -2,7 +2,7 @@ import Ajv from "ajv/dist/2020.js"
 import type { Document, Example } from "../../src/api/openapi/document.ts"
 import type { JsonSchema } from "../../src/api/openapi/schemas.ts"
 
-/** What is wrong with a value according to a schema of the document, by a third-party validator. */
+/** Validates a value against a schema of the document with a third-party validator; returns the errors. */
 export function validatorOf(document: Document, schema: JsonSchema): (value: unknown) => string[] {
   const known = validators.get(document) ?? new Ajv({ strict: false, allErrors: true, formats })
   validators.set(document, known)

@@ -29,7 +29,7 @@ import {
 export const alice: Address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 export const bob: Address = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
 
-/** The services, with a chain that answers what `says` holds, and the holder of an API key. */
+/** The services, with a stubbed chain that returns what `says` holds, and the holder of an API key. */
 export type OwnershipService = TestService & { caller: Caller; says: ChainSays; read: () => Queries }
 
 /** Opens one for the tests of the calling `describe`. Before the first test it has only `says` and `read`. */
@@ -49,16 +49,16 @@ export function useOwnership(engine: Engine): OwnershipService {
   return service
 }
 
-/** What a test's chain says: the owner of every serial, null for custody; or that it does not answer. */
+/** What the stubbed chain returns: the owner of every serial, null for custody; or that it is unreachable. */
 export type ChainSays = {
   owner: Address | null
   isReachable: boolean
-  /** The chip on chain, if it is not the unit's own. */
+  /** The chip on the chain, if it is not the unit's own. */
   chip_id?: string | null
   authorizer_end?: AuthorizerEnd | null
 }
 
-/** A service's context whose chain answers what `says` holds at that moment. */
+/** A service's context with a chain that returns what `says` holds at that moment. */
 export function contextWithChain(service: TestService, says: ChainSays): Context {
   const silent = service.context.chains.get(chainId) as Chain
   const ownerOf = async () => {
@@ -174,7 +174,7 @@ export async function replaceChip(
   )
 }
 
-/** The work that an actor waits for. */
+/** The open effect of an actor. */
 export async function openEffect({ context }: TestService, actorId: string) {
   const [effect] = await context.db.read
     .select()

@@ -17,14 +17,14 @@ export type Cluster = {
   url(database: string): string
   /** The path of one of PostgreSQL's programs, such as `pg_dump`. */
   program(name: string): string
-  /** Ends the server as a crash would and starts it again on the same files and port, by default as a primary. */
+  /** Kills the server and starts it again on the same files and port, by default as a primary. */
   restart(as?: "primary" | "standby"): Promise<void>
   stop(): Promise<void>
 }
 
 /**
- * Starts our own PostgreSQL on a free port. Its temporary files are removed after `stop`, or when this process ends,
- * however it does. `fsync` is on only to measure its cost.
+ * Starts a separate PostgreSQL on a free port. Its temporary files are removed after `stop`, or when this process
+ * ends, however it does. `fsync` is on only to measure its cost.
  */
 export async function startPostgres({ fsync }: { fsync: "on" | "off" } = { fsync: "off" }): Promise<Cluster> {
   const binaries = findBinaries()
@@ -42,7 +42,7 @@ export async function startPostgres({ fsync }: { fsync: "on" | "off" } = { fsync
     const log = join(folder, "log")
     const options = ["-c", `fsync=${fsync}`, "-c", "timezone=America/New_York"]
     const server = spawn(account, [...postgres, ...options], log)
-    // It outlives the test file that first asked for it, and must not keep the process alive.
+    // It outlives the test file that first requested it, and must not keep the process alive.
     server.unref()
     await untilReady(server, log)
     return server
@@ -106,7 +106,7 @@ function serverAccount(): Account | null {
   return account
 }
 
-/** Runs one of PostgreSQL's programs; its output goes into the file `log`. */
+/** Runs one of PostgreSQL's programs, with its output in the file `log`. */
 function spawn(account: Account | null, command: string[], log: string) {
   const as = account
     ? ["setpriv", `--reuid=${account.uid}`, `--regid=${account.gid}`, "--clear-groups", "--pdeathsig=INT"]
@@ -123,7 +123,7 @@ function spawn(account: Account | null, command: string[], log: string) {
   return child
 }
 
-/** A process whose standard input closes when ours ends. The server gets a moment to exit first. */
+/** A process whose standard input closes when this process ends. The server gets a moment to exit first. */
 function removeAtTheEnd(folder: string) {
   const command = ["sh", "-c", 'read -r _; sleep 1; rm -rf "$0"', folder]
   const sweeper = Bun.spawn(command, { stdin: "pipe", stdout: "ignore", stderr: "ignore" })

@@ -5,7 +5,7 @@ import { join } from "node:path"
 /** A rule that is broken on purpose: texts in one file, each replaced once. */
 export type BrokenRule = { name: string; file: string; replace: [from: string, to: string][] }
 
-/** Copies the whole project, into memory if possible, sharing the project's own packages; answers the folder. */
+/** Copies the whole project, into memory if possible, with a link to its node_modules; returns the folder. */
 export function copyProject(): string {
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "project-"))
   const filter = (path: string) => !path.endsWith("node_modules")
@@ -18,7 +18,7 @@ export function removeCopy(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Breaks the rule in a copy. Throws if its file no longer has the text to replace. */
+/** Breaks the rule in a copy. Throws if the file no longer contains the text to replace. */
 export function breakRule(folder: string, { name, file, replace }: BrokenRule): void {
   const path = join(folder, file)
   let text = readFileSync(path, "utf8")
@@ -29,7 +29,7 @@ export function breakRule(folder: string, { name, file, replace }: BrokenRule): 
   writeFileSync(path, text)
 }
 
-/** Rules whose files no longer have the text to replace. */
+/** Rules whose files no longer contain the text to replace. */
 export function outdated(rules: readonly BrokenRule[]): string[] {
   return rules.flatMap(({ name, file, replace }) => {
     const path = join(root, file)

@@ -7,7 +7,7 @@ import { tiedToParent } from "./child-process.ts"
 
 export type RedisServer = {
   url: string
-  /** Ends the server as a crash would; `start` uses the same port. */
+  /** Kills the server; `start` uses the same port. */
   kill(): Promise<void>
   start(): Promise<void>
   flush(): Promise<void>
@@ -17,7 +17,7 @@ export type RedisServer = {
   stop(): Promise<void>
 }
 
-/** Starts our own Redis on a free port; its temporary files are removed after `stop`. */
+/** Starts a separate Redis on a free port; its temporary files are removed after `stop`. */
 export async function startRedis(): Promise<RedisServer> {
   const binary = Bun.which("redis-server")
   if (!binary) throw new Error("these tests need Redis, 7 or later: apt-get install redis-server")

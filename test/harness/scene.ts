@@ -37,7 +37,7 @@ export function createTestContext(db: Database): TestContext {
     chains: new Map(),
     wake: (queue) => woken.push(queue),
     onWake: () => () => {},
-    // Many of its actors have no row to tell about.
+    // Many of its actors have no row to update.
     tell: async () => {},
     log: createLog("silent"),
     tracing: noTracing,
@@ -106,7 +106,7 @@ export function collectionRow(scene: Scene, changes: Partial<typeof collections.
   } satisfies typeof collections.$inferInsert
 }
 
-/** A unit without a collection, its token pending. */
+/** A unit without a collection, with a pending token. */
 export function unitRow(scene: Scene, changes: Partial<typeof units.$inferInsert> = {}) {
   return {
     id: newId(),

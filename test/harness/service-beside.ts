@@ -2,7 +2,7 @@ import { createApp } from "../../src/api/app.ts"
 import type { Config } from "../../src/platform/config.ts"
 import type { HttpService } from "./api.ts"
 
-/** The same service again, with other settings, on the same database, as another process would be. */
+/** A second instance of the service with other settings on the same database, like another process. */
 export function startBeside(service: HttpService, settings: Partial<Config>): HttpService {
   const context = { ...service.context, config: { ...service.context.config, ...settings } }
   const app = createApp(context).listen({ hostname: "127.0.0.1", port: 0 })

@@ -44,7 +44,7 @@ export type TestService = {
 export const chainId = 31_337
 const laneId = "issuance"
 
-/** Starts the engine and the services on a new database. */
+/** Starts the database engine and the services on a new database. */
 export async function openService(engine: Engine): Promise<TestService & { database_url: string }> {
   const folder = mkdtempSync(join(tmpdir(), "service-api-"))
   const config = loadConfig({
@@ -177,7 +177,7 @@ export async function pairedTestChip(service: TestService, caller: Caller): Prom
   return await pair(service, caller, { unit_id: unit.id, is_test: true })
 }
 
-/** A tap of a test chip with its next value; answers the tap's id. */
+/** Taps a test chip with its next value; returns the tap's ID. */
 export async function recordedTap(service: TestService, caller: Caller, chip: ChipView): Promise<string> {
   const { chip_id } = chip
   const { tap } = await service.turn(async (turn) => {
@@ -188,7 +188,7 @@ export async function recordedTap(service: TestService, caller: Caller, chip: Ch
   return tap.id
 }
 
-/** An imported encoded chip; `tag` makes its messages. */
+/** An imported encoded chip; `tag` produces its values. */
 export async function importedChip(
   service: Pick<TestService, "secret" | "turn">,
   caller: Caller,
@@ -213,7 +213,7 @@ export async function importedChip(
   return { chip_id, tag }
 }
 
-/** Settles the effect that an actor waits for. */
+/** Settles the open effect of an actor. */
 export async function settle(
   service: TestService,
   actorId: string,
@@ -225,7 +225,7 @@ export async function settle(
   await service.turn((turn) => settleEffect(turn, effect.id, { output }))
 }
 
-/** The code with which a promise is refused, and the fields that `validation.failed` names. */
+/** The error code that a promise rejects with, and the fields that `validation.failed` names. */
 export async function refusal(promise: Promise<unknown>): Promise<ErrorCode | { fields: string[] }> {
   try {
     await promise
@@ -236,7 +236,7 @@ export async function refusal(promise: Promise<unknown>): Promise<ErrorCode | { 
   throw new Error("this was not refused")
 }
 
-/** Tests are faster than callers; tests of the limits set their own. */
+/** Tests send requests faster than callers; tests of the rate limits set their own. */
 const withoutRateLimits = {
   RATE_LIMIT_API_KEY: "1000000/1",
   RATE_LIMIT_SESSION_TOKEN: "1000000/1",

@@ -2,7 +2,7 @@ import { verifySun } from "../../src/engine/sun/message.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { referenceCounter } from "./sun-reference.ts"
 
-/** How many messages both verifiers accepted and refused, and the first one on which they differ. */
+/** How many messages both verifiers accepted and rejected, and the first one on which they differ. */
 export type Judgement = { accepted: number; refused: number; difference: string | null }
 
 /**

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv } from "node:crypto"
 
 /**
- * An independent verifier, written from the data sheet NT4H2421Gx and RFC 4493, as literally as they read. Only the
+ * An independent verifier, written as literally as possible from the data sheet NT4H2421Gx and RFC 4493. Only the
  * block cipher comes from elsewhere.
  */
 export type ReferenceChip = { uid: Uint8Array; metaKey: Uint8Array; fileKey: Uint8Array }
@@ -61,7 +61,7 @@ function encryptBlock(key: Uint8Array | number[], block: number[]): number[] {
   return [...aes.update(Uint8Array.from(block))]
 }
 
-/** The inverse by way of CBC decryption with a zero vector, as §9.3.4.1 has it. */
+/** The inverse, by CBC decryption with a zero vector, as in §9.3.4.1. */
 function decryptBlock(key: Uint8Array, block: number[]): number[] {
   const aes = createDecipheriv("aes-128-cbc", key, new Uint8Array(16)).setAutoPadding(false)
   return [...aes.update(Uint8Array.from(block))]

@@ -5,7 +5,7 @@ import { sendAs, sendAsAdmin } from "./engine.ts"
 
 export const thief: Address = "0x00000000000000000000000000000000000bad01"
 
-/** A chip that is none of the service's own, as the chain has it. */
+/** A chip ID that is not the service's own, as the contract stores it. */
 export const foreignChip = 0xbadbadbad
 
 /** Does to a collection what a thief could with a key that has all roles for a while. */

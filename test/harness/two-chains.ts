@@ -10,13 +10,13 @@ import { type RunningWorkers, runWorkers } from "./engine.ts"
 /** Two chains with the same keys, on which the factory and the desk have the same addresses, and workers for both. */
 export type TwoChains = {
   stage: Stage
-  /** The second one. */
+  /** The second chain. */
   anvil: Anvil
   world: World
   running: RunningWorkers
-  /** The address of the second one leads to another node from now on. */
+  /** Makes the second chain's URL lead to another node. */
   lead(url: string): void
-  /** The environment of another process, which knows both, or the first one alone. */
+  /** The environment of another process that is configured for both chains, or for the first one only. */
   environment(chains?: "both" | "first"): Record<string, string>
   close(): Promise<void>
 }

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm"
 import type { Queries } from "../../src/db/database.ts"
 import { type ChipRow, chips, type UnitRow, units } from "../../src/db/schema.ts"
 
-/** The chip that a unit has. */
+/** Reads the chip that is paired to a unit. */
 export async function chipRowOf(queries: Queries, unitId: string): Promise<ChipRow> {
   const [row] = await queries.select().from(chips).where(eq(chips.unit_id, unitId))
   if (!row) throw new Error(`unit ${unitId} has no chip`)

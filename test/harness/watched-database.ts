@@ -1,6 +1,6 @@
 import { type Database, type Queries, queriesOver } from "../../src/db/database.ts"
 
-/** A statement and the rows that came back. */
+/** A statement and the rows that it returned. */
 export type Watched = { text: string; params: unknown[]; rows: unknown[][] }
 
 /** The same database, calling `tell` after every statement and waiting for it. */

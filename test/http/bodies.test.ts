@@ -54,7 +54,7 @@ describe("a body of 64 KiB", () => {
     return (await fetch(`${service.base_url}/v1/collections`, { method: "POST", headers, body })).status
   }
 
-  test("is accepted, and one byte more is too large, with or without Content-Length", async () => {
+  test("is read completely, and one byte more is too large, with or without Content-Length", async () => {
     const statuses = await Promise.all(
       [most, most + 1].flatMap((bytes) => [statusOf(bodyOf(bytes)), statusOf(streamed(bodyOf(bytes)))]),
     )

@@ -1,8 +1,8 @@
-/** Files that are broken, with the test files that must notice, the quickest first. */
+/** Files that are mutated, with the test files that must detect it, the quickest first. */
 export type Area = {
   name: string
   files: string[]
-  /** The program that makes of them what is run. */
+  /** The program that builds from them what is run. */
   build?: string
   tests: string[]
 }

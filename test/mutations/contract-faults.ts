@@ -1,7 +1,7 @@
 import { loadCompiler } from "../../contracts/compile.ts"
 import { type Fault, lineAt, otherOperators, shortened } from "./faults.ts"
 
-/** Every single fault of these kinds that a file of Solidity can have. Some of them do not compile. */
+/** Every single fault of these kinds that a Solidity file can have. Some of them do not compile. */
 export function faultsOfContract(file: string, text: string): Fault[] {
   const bytes = Buffer.from(text)
   // The compiler counts bytes.
@@ -22,7 +22,7 @@ type Node = { nodeType: string; src: string; [field: string]: unknown }
 type Span = { start: number; end: number; text: string }
 type Found = [span: Pick<Span, "start" | "end">, instead: string, kind: string]
 
-/** The syntax tree, as the compiler has it before it looks at any other file. */
+/** The syntax tree before the compiler resolves any other file. */
 function treeOf(file: string, text: string): unknown {
   const input = {
     language: "Solidity",

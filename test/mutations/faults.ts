@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import * as compiler from "@typescript/typescript6"
 
-/** One fault: a stretch of one file, and what stands there instead. */
+/** One fault: a range of one file, and its replacement. */
 export type Fault = {
   file: string
   line: number
@@ -14,7 +14,7 @@ export type Fault = {
   kind: string
 }
 
-/** Every single fault of these kinds that a file of TypeScript can have, in the file's order. */
+/** Every single fault of these kinds that a TypeScript file can have, in the file's order. */
 export function faultsOf(file: string, text: string): Fault[] {
   const source = compiler.createSourceFile(file, text, compiler.ScriptTarget.Latest, true)
   const found: Fault[] = []
@@ -22,7 +22,7 @@ export function faultsOf(file: string, text: string): Fault[] {
     found.push({ file, ...lineAt(text, node.start), ...node, instead, kind })
   }
   const visit = (node: compiler.Node): void => {
-    // Types do nothing, and what is thrown is for people.
+    // Types have no effect, and error texts are for people.
     if (compiler.isTypeNode(node) || compiler.isImportDeclaration(node)) return
     for (const [span, instead, kind] of faultsAt(node, source)) add(span, instead, kind)
     if (!compiler.isThrowStatement(node)) compiler.forEachChild(node, visit)
@@ -31,7 +31,7 @@ export function faultsOf(file: string, text: string): Fault[] {
   return found
 }
 
-/** The number and the text of the line at a place. */
+/** The number and the text of the line at a position. */
 export function lineAt(text: string, place: number): Pick<Fault, "line" | "on"> {
   const line = text.slice(0, place).split("\n").length
   return { line, on: text.split("\n")[line - 1] ?? "" }
@@ -42,7 +42,7 @@ export function withFault(text: string, { start, end, instead }: Fault): string 
   return text.slice(0, start) + instead + text.slice(end)
 }
 
-/** `most` of the faults, the same for the same seed whatever else the files have. */
+/** Picks `most` of the faults, the same for the same seed whatever else the files contain. */
 export function drawn(faults: readonly Fault[], most: number, seed: string): Fault[] {
   const ticket = ({ file, start, instead }: Fault) =>
     createHash("sha256").update(`${seed} ${file} ${start} ${instead}`).digest("hex")
@@ -60,7 +60,7 @@ function faultsAt(node: compiler.Node, source: compiler.SourceFile): Found[] {
   const span = (each: compiler.Node): Span => ({ start: each.getStart(source), end: each.end })
   if (compiler.isBinaryExpression(node)) {
     const operator = node.operatorToken
-    // Beside another operator it must stand in parentheses.
+    // Next to another operator it needs parentheses.
     if (operator.kind === compiler.SyntaxKind.QuestionQuestionToken) {
       const [left, right] = [node.left.getText(source), node.right.getText(source)]
       return [[span(node), `(${left} && ${right})`, "&& for ??"]]
@@ -89,7 +89,7 @@ function faultsAt(node: compiler.Node, source: compiler.SourceFile): Found[] {
   return []
 }
 
-/** A condition of a query may be missing or compare otherwise. */
+/** A condition of a query may be missing or compare differently. */
 function faultsOfCall(
   node: compiler.CallExpression,
   source: compiler.SourceFile,
@@ -106,7 +106,7 @@ function shown(node: compiler.Node, source: compiler.SourceFile): string {
   return shortened(node.getText(source))
 }
 
-/** Code on one line, as it is shown to people. */
+/** Code on one line, as it is printed. */
 export function shortened(text: string): string {
   return text.replaceAll(/\s+/g, " ").slice(0, 60)
 }

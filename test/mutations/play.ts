@@ -4,14 +4,14 @@ import { copyProject, removeCopy } from "../harness/project-copy.ts"
 import type { Area } from "./areas.ts"
 import { type Fault, withFault } from "./faults.ts"
 
-/** A copy of the project that may be broken, on SQLite alone. */
+/** A copy of the project that may be mutated, on SQLite alone. */
 export type Copy = {
-  /** What an area's tests say of the copy with this fault in it, or of the whole one; null where it does not compile. */
+  /** Returns what an area's tests say about the copy with this fault, or without one; null if it does not compile. */
   play(area: Area, fault: Fault | null): Promise<Verdict | null>
   remove(): void
 }
 
-/** The first line that a failing test file said; null where everything passed. */
+/** The first line of a failing test file; null if everything passed. */
 export type Verdict = { failed: string | null; seconds: number }
 
 export function makeCopy(): Copy {
@@ -35,7 +35,7 @@ export function makeCopy(): Copy {
   }
 }
 
-/** What both engines do alike is asked of one of them. */
+/** What both engines do alike is tested on one of them. */
 function withSqliteAlone(folder: string): void {
   const path = join(folder, "test/harness/engines.ts")
   const text = readFileSync(path, "utf8")
@@ -51,10 +51,10 @@ async function builds(folder: string, program: string): Promise<boolean> {
   return (await child.exited) === 0
 }
 
-/** A fault that makes a test hang is noticed too. */
+/** A fault that makes a test hang is detected, too. */
 const patienceMilliseconds = 240_000
 
-/** One file after the other, each in a process of its own, until one of them fails. */
+/** One file after another, each in a process of its own, until one of them fails. */
 async function firstFailure(folder: string, tests: string[]): Promise<string | null> {
   for (const test of tests) {
     const command = [process.execPath, "test", "--bail", "--timeout", "60000", `test/${test}.test.ts`]

@@ -8,9 +8,9 @@ import { makeCopy } from "./play.ts"
 import { whyHarmless } from "./without-consequence.ts"
 
 /**
- * `bun run test:mutations [--seed S] [--most N] [--area A,B] [--at FILE:LINE,…] [--list]`: breaks the project in single
- * places, one after the other, and asks the tests. Ends with 1 where they notice fewer than 92 of a hundred faults that
- * have a consequence.
+ * `bun run test:mutations [--seed S] [--most N] [--area A,B] [--at FILE:LINE,…] [--list]`: mutates the project in
+ * single places, one after the other, and runs the tests. Exits with 1 if they detect fewer than 92 percent of the
+ * faults that have a consequence.
  */
 async function run(): Promise<number> {
   const { values } = parseArgs({

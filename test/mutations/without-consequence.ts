@@ -1,8 +1,8 @@
 import type { Fault } from "./faults.ts"
 
 /**
- * Faults that nobody can see, by file and kind, and by their line where the file has others of the kind, with the
- * reason: something else does the same, or the case cannot arise.
+ * Faults without an observable consequence, by file and kind, and by line if the file has others of the kind, with the
+ * reason: something else does the same, or the case cannot occur.
  */
 const known: { file: string; kind: string; on?: RegExp; why: string }[] = [
   {
@@ -207,7 +207,7 @@ const known: { file: string; kind: string; on?: RegExp; why: string }[] = [
   },
 ]
 
-/** Why a fault that survived changes nothing, where that is known. */
+/** Why a surviving fault has no consequence, if that is known. */
 export function whyHarmless(fault: Fault): string | null {
   const found = known.find(
     ({ file, kind, on }) => file === fault.file && kind === fault.kind && (!on || on.test(fault.on)),

@@ -63,10 +63,11 @@ test.each([
   "https://exa%20mple.com",
   `https://example.com/${"x".repeat(2_029)}`,
   `https://example.com/${"é".repeat(1_000)}`,
-])("the redirect %j is rejected", (given) => 
+])("the redirect %j is rejected", (given) => {
   expect(() => canonicalRedirect(given)).toThrow("is not valid")
+})
 
-test("an accepted redirect is accepted again, unchanged", () => 
+test("an accepted redirect is accepted again, unchanged", () => {
   fc.assert(
     fc.property(
       fc.webUrl({ validSchemes: ["https"], withFragments: true, withQueryParameters: true }),
@@ -75,7 +76,8 @@ test("an accepted redirect is accepted again, unchanged", () =>
         expect(canonicalRedirect(kept)).toBe(kept)
       },
     ),
-  ))
+  )
+})
 
 const nested = (levels: number): Record<string, unknown> =>
   levels === 1 ? {} : { inner: nested(levels - 1) }
@@ -98,8 +100,9 @@ test.each([
   { a: ["\ud800"] },
   { "\udc00": 1 },
   { a: { b: Number.POSITIVE_INFINITY } },
-])("attributes that no database can store are rejected", (attributes) => 
+])("attributes that no database can store are rejected", (attributes) => {
   expect(() => checkAttributes(attributes)).toThrow("is not valid")
+})
 
 test.each([
   ["Autumn Winter", "AW"],
@@ -110,14 +113,16 @@ test.each([
   ["東京 時計", "東時"],
   ["𐐨𐐨 𐐨 𐐨", "𐐀𐐀"],
   ["— !", "UNIT"],
-])("the symbol of %s is %s", (given, symbol) => 
-  expect(symbolFrom(given)).toBe(symbol))
+])("the symbol of %s is %s", (given, symbol) => {
+  expect(symbolFrom(given)).toBe(symbol)
+})
 
-test("a derived symbol has 1 to 4 UTF-16 units and no lone surrogate", () => 
+test("a derived symbol has 1 to 4 UTF-16 units and no lone surrogate", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", minLength: 1, maxLength: 40 }), (text) => {
       const symbol = symbolFrom(text)
       expect(symbol.length).toBeWithin(1, 5)
       expect(symbol.isWellFormed()).toBe(true)
     }),
-  ))
+  )
+})

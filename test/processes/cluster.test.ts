@@ -13,8 +13,8 @@ import {
 } from "../harness/cluster-faults.ts"
 import { brokenPromises, type Load, sendAtOnce, startLoad, untilSettled } from "../harness/cluster-load.ts"
 
-// Three API processes and three workers on one Postgres, one Redis and one chain, while clients go on asking. Every
-// fault ends when new units have come all the way to their claim.
+// Three API processes and three workers on one Postgres, one Redis and one chain, under constant load. Every fault ends
+// when new units have been taken all the way to a claim.
 let cluster: Cluster
 let load: Load
 const patience = 60_000
@@ -25,14 +25,14 @@ beforeAll(async () => {
 }, patience)
 afterAll(() => cluster?.stop(), patience)
 
-test("an API process that is killed stops nobody", () => crashApi(cluster, load), patience)
+test("killing an API process affects no clients", () => crashApi(cluster, load), patience)
 
-test("a worker that is killed leaves its work to the others", () => crashWorker(cluster, load), patience)
+test("a killed worker's work is done by the others", () => crashWorker(cluster, load), patience)
 
-test("everything in Redis may be deleted", () => flushRedis(cluster, load), patience)
+test("Redis can be flushed", () => flushRedis(cluster, load), patience)
 
 test(
-  "no request fails while Redis is away",
+  "no request fails while Redis is down",
   async () => {
     const failed = await stopRedis(cluster, load, 5_000)
     expect(failed).toBe(0)
@@ -40,16 +40,16 @@ test(
   patience,
 )
 
-test("Postgres may crash and come back", () => crashPostgres(cluster, load), patience)
+test("Postgres can crash and come back", () => crashPostgres(cluster, load), patience)
 
 test(
-  "a worker that is frozen past its lease and wakes does nothing twice",
+  "a worker that is suspended past its lease and resumed repeats nothing",
   () => freezeLaneHolder(cluster, load),
   3 * patience,
 )
 
 test(
-  "one e sent a hundred times through three API processes is recorded once",
+  "one value of e sent a hundred times to three API processes is recorded once",
   async () => {
     const answers = await sendAtOnce(cluster, load, 100)
     expect(answers).toEqual({ 201: 1, 409: 99 })
@@ -58,7 +58,7 @@ test(
 )
 
 test(
-  "processes that are asked to stop end in order within ten seconds, and no request fails meanwhile",
+  "processes stop normally within ten seconds of being asked, and no request fails meanwhile",
   async () => {
     expect(await restartAll(cluster, load)).toEqual({ exitCodes: [0, 0, 0, 0, 0, 0], failed: 0 })
   },
@@ -76,7 +76,7 @@ test(
   patience,
 )
 
-test("no log and no metrics hold a secret", async () => {
+test("no log and no metrics contain a secret", async () => {
   const members = [...cluster.apis, ...cluster.workers]
   const metrics = await Promise.all(members.map((member) => fetch(`${member.operator_url}/metrics`)))
   const texts = [
@@ -98,7 +98,7 @@ test("no log and no metrics hold a secret", async () => {
   expect(found).toEqual([])
 })
 
-test("every request leaves a line in the log, and its id in the history of what it set off", async () => {
+test("every request has a line in the log, and its ID is in the journal of what it started", async () => {
   const lines = cluster.apis.flatMap((api) => api.log().split("\n"))
   const claims = lines.filter((line) => line.includes('"createClaim"') && line.includes('"status":201'))
   const logged = new Set(claims.map((line) => String(JSON.parse(line).request_id)))

@@ -18,19 +18,19 @@ const processes = ["api", "worker"]
 const folder = mkdtempSync(join(tmpdir(), "compose-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe("the composition", () => {
+describe("compose.yaml", () => {
   test("builds stages that the Dockerfile has", () => {
     const stages = [...dockerfile.matchAll(/^FROM .+ AS (\w+)$/gm)].map(([, stage]) => stage)
     for (const { target } of built) expect(stages).toContain(target)
   })
 
-  test("takes every other image with a version", () => {
+  test("pins a version of every other image", () => {
     const images = services.flatMap(([, { image }]) => image ?? [])
     expect(images).toHaveLength(services.length - built.length)
     for (const image of images) expect(image).toMatch(/:v?\d[\w.]*$/)
   })
 
-  test("waits for services that are there, and for health only where it is looked at", () => {
+  test("waits for services that exist, and for health only if there is a health check", () => {
     for (const [, { depends_on }] of services)
       for (const [awaited, { condition }] of Object.entries(depends_on ?? {})) {
         const service = compose.services[awaited]
@@ -39,32 +39,32 @@ describe("the composition", () => {
       }
   })
 
-  test("brings back with its processes, as after the machine was restarted, what they wait for", () => {
+  test("restarts its processes together with what they depend on, as after a reboot", () => {
     const awaited = services.flatMap(([, { depends_on }]) => Object.entries(depends_on ?? {}))
     for (const [name, { condition }] of awaited)
       if (condition === "service_healthy")
         expect([name, serviceNamed(name).restart]).toEqual([name, serviceNamed("api").restart])
   })
 
-  test("names configurations and volumes that are there", () => {
+  test("refers to existing configs and volumes", () => {
     for (const [, { configs, volumes }] of services) {
       for (const { source } of configs ?? []) expect(compose.configs[source]?.content).toBeString()
       for (const volume of volumes ?? []) expect(compose.volumes).toContainKey(volume.split(":")[0] ?? "")
     }
   })
 
-  test("lets no other machine reach what has keys that everybody knows", () => {
+  test("publishes no port with publicly known keys to other machines", () => {
     for (const [, { ports }] of services)
       for (const port of ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/)
   })
 
-  test.each(processes)("gives the %s longer to stop than a stop takes, and starts it again", (name) => {
+  test.each(processes)("gives the %s longer to stop than it needs, and restarts it", (name) => {
     const { stop_grace_period, restart } = serviceNamed(name)
     expect(Number(/^(\d+)s$/.exec(stop_grace_period ?? "")?.[1])).toBeGreaterThan(10)
     expect(restart).toBe("unless-stopped")
   })
 
-  test.each(processes)("hands the %s settings that the configuration takes", (name) => {
+  test.each(processes)("gives the %s settings that the configuration accepts", (name) => {
     const config = loadConfig(withChainsFile(environmentOf(name)))
     expect(config.database_url).toMatch(/@postgres\//)
     expect(config.redis_url).toMatch("//redis:")
@@ -73,7 +73,7 @@ describe("the composition", () => {
     expect(config.operator_token).toBeString()
   })
 
-  test("deploys the factory for the keys of the service, to the address in its chains", () => {
+  test("deploys the factory for the service's keys, to the address in CHAINS", () => {
     const { signer_keys, authorizer_key, chains } = loadConfig(withChainsFile(environmentOf("api")))
     const words = serviceNamed("factory").command ?? []
     const option = (name: string) => words.find((word) => word.startsWith(`--${name}=`))?.split("=")[1]
@@ -92,7 +92,7 @@ describe("the composition", () => {
     )
   })
 
-  test("publishes the ports that the API listens on and says is its address", () => {
+  test("publishes the ports that the API listens on and states in its URL", () => {
     const { api_base_url, port, operator_port } = loadConfig(withChainsFile(environmentOf("api")))
     expect(serviceNamed("api").ports).toEqual(
       [port, operator_port].map((each) => `127.0.0.1:${each}:${each}`),
@@ -101,14 +101,14 @@ describe("the composition", () => {
   })
 })
 
-describe("settings:", () => {
+describe("environment variables:", () => {
   const known = [
     ...readText("src/platform/config.ts").matchAll(/"([A-Z][A-Z_]+)"|environment\.([A-Z][A-Z_]+)/g),
   ].map(([, quoted, named]) => quoted ?? named)
   /** Read by the dev service. */
   const elsewhere = ["DEV_CHAIN_PORT"]
 
-  test.each(processes)("every one that the composition hands the %s is read", (name) => {
+  test.each(processes)("every one that compose.yaml sets for the %s is read", (name) => {
     for (const variable of Object.keys(environmentOf(name))) expect(known).toContain(variable)
   })
 
@@ -157,23 +157,23 @@ describe("the images", () => {
     expect(commands).toHaveLength(2)
   })
 
-  test("are made of what is in the repository", () => {
+  test("are built from what is in the repository", () => {
     for (const path of copied) expect(existsSync(join(root, path))).toBe(true)
   })
 
-  test("run the Bun that package.json names", async () => {
+  test("run the version of Bun in package.json", async () => {
     const { engines } = await Bun.file(join(root, "package.json")).json()
     expect(dockerfile).toMatch(`oven/bun:${engines.bun}-slim`)
   })
 
-  test("let it have as many requests on their way as the scripts of package.json do", async () => {
+  test("allow as many concurrent HTTP requests as the scripts of package.json do", async () => {
     const name = "BUN_CONFIG_MAX_HTTP_REQUESTS"
     const [, setting] = dockerfile.match(`ENV ${name}=(\\d+)`) ?? []
     for (const script of ["start", "work"] as const)
       expect(scripts[script]).toContain(`&& ${name}=$(bun -p 'process.env.${name} || "${setting}"') bun `)
   })
 
-  test("take from .env, too, how many it may have, as the processes without a script do", async () => {
+  test("take that number from .env, too, like the processes that run without a script", async () => {
     const name = "BUN_CONFIG_MAX_HTTP_REQUESTS"
     const start = scripts.start.replace("bun src/install.ts && ", "").replace("src/main.ts", "told.ts")
     writeFileSync(join(folder, "package.json"), JSON.stringify({ scripts: { start } }))
@@ -200,7 +200,7 @@ describe("the images", () => {
     ["PORT", "/health", 200, 0],
     ["PORT", "/health", 503, 1],
   ])(
-    "are looked at on %s at %s: an answer of %d is exit code %d",
+    "have a health check on %s at %s: a response of %d is exit code %d",
     async (variable, path, status, exitCode) => {
       const server = Bun.serve({
         port: 0,
@@ -242,13 +242,13 @@ function serviceNamed(name: string): Service {
   return service
 }
 
-/** What a service gets where the person who starts it has set nothing. */
+/** The environment of a service with the default settings. */
 function environmentOf(name: string): Record<string, string> {
   const pairs = Object.entries(serviceNamed(name).environment ?? {})
   return Object.fromEntries(pairs.map(([key, value]) => [key, value.replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1")]))
 }
 
-/** The file that CHAINS names in the container, here where it can be read. */
+/** Replaces the path of the CHAINS file in the container by one that can be read here. */
 function withChainsFile(environment: Record<string, string>): Record<string, string> {
   const source = serviceNamed("api").configs?.find(({ target }) => target === environment.CHAINS)?.source
   const path = join(folder, "chains.json")

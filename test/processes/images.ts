@@ -16,8 +16,8 @@ import { type Cluster, databaseName, type Launch, type Member, startCluster } fr
 import { brokenPromises, startLoad, untilSettled } from "../harness/cluster-load.ts"
 
 /**
- * Builds both targets of the Dockerfile on a Debian of our own with the Bun that runs this, without a Docker engine,
- * and takes units through their life on the images. By hand, as root: bun run images [--mirror URL]
+ * Builds both targets of the Dockerfile on a local Debian with this Bun, without a Docker engine, and takes units
+ * through their lifecycle on the images. Run manually, as root: bun run images [--mirror URL]
  */
 const { values } = parseArgs({ options: { mirror: { type: "string" } } })
 const root = join(import.meta.dir, "../..")
@@ -52,7 +52,7 @@ process.exit(exitCode)
 async function buildBase(): Promise<void> {
   const base = join(folder, "base")
   const mirror = values.mirror ? [values.mirror] : []
-  // What debootstrap mounts inside the base is gone with its own mount namespace, however it ends.
+  // What debootstrap mounts inside the base disappears with its own mount namespace, however it ends.
   await run([
     "unshare",
     "--mount",
@@ -64,7 +64,7 @@ async function buildBase(): Promise<void> {
     ...mirror,
   ])
   cpSync(process.execPath, join(base, "usr/local/bin/bun"), { dereference: true })
-  // The base trusts whom this machine trusts, which may fetch packages through a proxy of its own.
+  // The base trusts the certificates of this machine, which may fetch packages through its own proxy.
   const certificates = "/etc/ssl/certs/ca-certificates.crt"
   cpSync(certificates, join(base, certificates), { dereference: true })
   for (const unused of [
@@ -91,7 +91,7 @@ async function buildTarget(target: string): Promise<void> {
   await run([...buildah, "build", ...options, ...base, "-t", `service-${target}`, root])
 }
 
-/** Uses containers of both images as their Dockerfile says, beside a Postgres, a Redis and a chain of this machine. */
+/** Runs containers of both images as their Dockerfile says, next to a Postgres, a Redis and a chain of this machine. */
 async function useImages(): Promise<void> {
   const containers = { api: await openContainer("api"), worker: await openContainer("worker") }
   const checks: string[][] = []
@@ -142,8 +142,8 @@ async function openContainer(kind: "api" | "worker"): Promise<Container> {
 }
 
 /**
- * The command that runs one inside a container, with the image's own user, folder and variables, as the process 1
- * of a namespace of its own. An engine does the same, and process 1 ends by no signal that it does not listen to.
+ * The command that runs another one inside a container, with the image's own user, folder and variables, as process 1
+ * of its own namespace. An engine does the same, and process 1 ignores signals that it does not handle.
  */
 function commandInside(
   { folder, settings }: Container,
@@ -151,7 +151,7 @@ function commandInside(
   command: string[],
 ): string[] {
   const mountSystem = 'for one in dev proc; do mount --rbind "/$one" "$0/$one" || exit; done; exec "$@"'
-  // It waits again where the signal has ended the first wait.
+  // Waits again if the signal has interrupted the first wait.
   const passOnStop = `"$@" & child=$!; trap 'kill "$child"' TERM
 while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done; exit "$code"`
   const [user, group] = settings.User.split(":")
@@ -160,13 +160,13 @@ while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done; exit "$c
     ...["unshare", "--mount", "sh", "-c", mountSystem, folder],
     ...["unshare", "--pid", "sh", "-c", passOnStop, "sh"],
     ...["chroot", folder, "setpriv", `--reuid=${user}`, `--regid=${group}`, "--clear-groups"],
-    // Set after the change of user, which forgets it.
+    // Set after the change of user, which resets it.
     ...["--pdeathsig=KILL", "env", "--ignore-environment", `--chdir=${settings.WorkingDir}`],
     ...[...environment, ...command],
   ]
 }
 
-/** What runs is process 1 of a user who may change nothing, and nothing is there that only development needs. */
+/** The container runs as process 1 of a user without write access, and contains nothing that only development needs. */
 async function checkContent(container: Container): Promise<void> {
   const mayNothing = '[ $$ = 1 ] && [ "$(id -u)" != 0 ] && [ ! -w . ] && [ ! -w src/main.ts ] && [ -w /data ]'
   await run(commandInside(container, {}, ["sh", "-c", mayNothing]))
@@ -206,9 +206,9 @@ async function useCommands(container: Container, { postgres, chain }: Cluster): 
   say(`${container.image} deploys the factory and has the operator CLI`)
 }
 
-/** Asks a process that is at work to stop, as an engine does, and starts it again. */
+/** Asks a running process to stop, as an engine does, and starts it again. */
 async function replace(member: Member, check: string[]): Promise<void> {
-  // An engine kills what has not ended by then, when nothing else is said.
+  // The default after which an engine kills what has not ended.
   const graceMilliseconds = 10_000
   await run(check)
   const begin = performance.now()

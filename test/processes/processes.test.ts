@@ -17,11 +17,11 @@ const entries = [
   ["a worker", "workers/main.ts"],
 ] as const
 
-/** An address that is set aside for documentation, and names that nobody has. */
+/** An address reserved for documentation, and names that do not exist. */
 const notOurs = ["203.0.113.9", "no.such.host.invalid", "no..name"]
 
 describe.each(entries)("%s", (_name, entry) => {
-  test("ends with one line when its database does not answer", async () => {
+  test("exits with one line if its database does not respond", async () => {
     const { line, exitCode } = await failedStart(entry, {
       DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing",
     })
@@ -29,21 +29,21 @@ describe.each(entries)("%s", (_name, entry) => {
     expect(exitCode).toBe(1)
   })
 
-  test("ends with one line when the operator port is taken", async () => {
+  test("exits with one line if the operator port is in use", async () => {
     const port = await takenPort()
     const { line } = await failedStart(entry, { OPERATOR_PORT: String(port) })
     expect(line).toMatch(`port ${port} for operators is in use`)
     expect(line).toMatch("OPERATOR_PORT")
   })
 
-  test.each(notOurs)("ends with one line when OPERATOR_HOST is %s", async (host) => {
+  test.each(notOurs)("exits with one line if OPERATOR_HOST is %s", async (host) => {
     const OPERATOR_TOKEN = "a-token-of-tests-that-is-long-enough"
     const { line, exitCode } = await failedStart(entry, { OPERATOR_HOST: host, OPERATOR_TOKEN })
     expect(line).toMatch(`OPERATOR_HOST takes an IP address or name of this machine, not "${host}"`)
     expect(exitCode).toBe(1)
   })
 
-  test("refuses a provider that serves another chain, without saying its address", async () => {
+  test("rejects a provider that serves another chain, without printing its URL", async () => {
     const { line } = await failedStart(entry, {
       CHAINS: chainsFile(fakeChain({ chain_id: 5, code: "0x60" })),
     })
@@ -52,14 +52,14 @@ describe.each(entries)("%s", (_name, entry) => {
     )
   })
 
-  test("refuses a chain without the factory", async () => {
+  test("rejects a chain without the factory", async () => {
     const { line } = await failedStart(entry, {
       CHAINS: chainsFile(fakeChain({ chain_id: 31_337, code: "0x" })),
     })
     expect(line).toMatch(/^CHAINS: chain 31337 has no contract at factory_address 0x/)
   })
 
-  test("starts with a warning when one provider of several lacks the factory, and says which", async () => {
+  test("starts with a warning if one of several providers lacks the factory, and says which", async () => {
     const has = fakeChain({ chain_id: 31_337, code: "0x60" })
     const lacks = fakeChain({ chain_id: 31_337, code: "0x" })
     const log = await logOfRun(entry, { CHAINS: chainsFile("http://127.0.0.1:1/with-a-key", lacks, has) })
@@ -67,20 +67,20 @@ describe.each(entries)("%s", (_name, entry) => {
     expect(log).not.toMatch("number 3 of rpc_urls")
   })
 
-  test("starts with a warning when a chain does not answer, says that it is ready, and stops in order", async () => {
+  test("starts with a warning if a chain does not respond, reports that it is ready, and stops normally", async () => {
     const log = await logOfRun(entry, { CHAINS: chainsFile("http://127.0.0.1:1/with-a-key") })
     expect(log).toMatch("number 1 of rpc_urls of chain 31337 is no help (econnrefused")
     expect(log).not.toMatch("with-a-key")
   })
 })
 
-test("the API ends with one line when its port is taken", async () => {
+test("the API exits with one line if its port is in use", async () => {
   const port = await takenPort()
   const { line } = await failedStart("src/main.ts", { PORT: String(port) })
   expect(line).toBe(`port ${port} is in use; free it, or set PORT to another one`)
 })
 
-test.each(notOurs)("the API ends with one line when HOST is %s", async (host) => {
+test.each(notOurs)("the API exits with one line if HOST is %s", async (host) => {
   const { line, exitCode } = await failedStart("src/main.ts", { HOST: host })
   expect(line).toBe(
     `HOST takes an IP address or name of this machine, not "${host}"; 0.0.0.0 means all addresses`,
@@ -88,7 +88,7 @@ test.each(notOurs)("the API ends with one line when HOST is %s", async (host) =>
   expect(exitCode).toBe(1)
 })
 
-test("an API that picks a port of its own shows that port in every address", async () => {
+test("an API that picks its own port has that port in every URL", async () => {
   const reader = start("src/main.ts", { PORT: "0", LOG_LEVEL: "info" }).stderr.getReader()
   let log = ""
   while (!log.includes("the API is listening")) {
@@ -103,7 +103,7 @@ test("an API that picks a port of its own shows that port in every address", asy
   expect(refused).toMatchObject({ error: { doc_url: `${base_url}/docs/errors/auth.unauthorized` } })
 })
 
-test("an API that is asked to stop says that it is not ready before it refuses anybody, and waits for no idle connection", async () => {
+test("an API that is asked to stop reports not ready before it rejects requests, and waits for no idle connection", async () => {
   const [port, operatorPort] = [await freePort(), await freePort()]
   const child = start("src/main.ts", { PORT: String(port), OPERATOR_PORT: String(operatorPort) })
   const health = () => statusOf(port, "/health")
@@ -118,7 +118,7 @@ test("an API that is asked to stop says that it is not ready before it refuses a
   expect(performance.now() - begin).toBeLessThan(10_000)
 }, 20_000)
 
-test("a worker whose providers have fallen silent is stopped in order, and leaves its lanes to others", async () => {
+test("a worker whose providers have gone silent stops normally, and leaves its lanes to others", async () => {
   const silence = { has_fallen: false }
   const providers = [1, 2].map(() => fakeChain({ chain_id: 31_337, code: "0x60", silence }))
   const database = join(mkdtempSync(join(tmpdir(), "silent-")), "service.db")
@@ -171,7 +171,7 @@ function start(entry: string, settings: Record<string, string>) {
   return child
 }
 
-/** The status with which a process answers; 0 while it does not. */
+/** The status of a process's response; 0 while there is none. */
 function statusOf(port: number, path: string): Promise<number> {
   return fetch(`http://127.0.0.1:${port}${path}`).then(
     ({ status }) => status,
@@ -179,7 +179,7 @@ function statusOf(port: number, path: string): Promise<number> {
   )
 }
 
-/** What a process logs that becomes ready and is stopped then, in order. */
+/** The log of a process that becomes ready and is then stopped normally. */
 async function logOfRun(entry: string, settings: Record<string, string>): Promise<string> {
   const operatorPort = await freePort()
   const child = start(entry, { ...settings, OPERATOR_PORT: String(operatorPort) })
@@ -189,7 +189,7 @@ async function logOfRun(entry: string, settings: Record<string, string>): Promis
   return await child.stderr.text()
 }
 
-/** The one line that is no log line. */
+/** The one line that is not a log line. */
 async function failedStart(entry: string, settings: Record<string, string>) {
   const child = start(entry, settings)
   const lines = (await child.stderr.text())
@@ -200,7 +200,7 @@ async function failedStart(entry: string, settings: Record<string, string>) {
   return { line: lines[0] ?? "", exitCode: await child.exited }
 }
 
-test("what a process writes is for its own user's eyes", async () => {
+test("a process's files are readable by its own user only", async () => {
   const folder = mkdtempSync(join(tmpdir(), "private-"))
   closers.push(() => rmSync(folder, { recursive: true, force: true }))
   const port = await freePort()

@@ -12,8 +12,8 @@ import {
 import { brokenPromises, type Load, sendAtOnce, startLoad, untilSettled } from "../harness/cluster-load.ts"
 
 /**
- * Runs the faults of cluster.test.ts in turns for `--minutes`, Redis being away for a whole minute each time, and
- * prints what came of it. Ends with 1 when a promise was broken.
+ * Runs the faults of cluster.test.ts in turns for `--minutes`, with Redis down for a whole minute each time, and
+ * prints the results. Exits with 1 if a promise was broken.
  */
 const faults: Record<string, (cluster: Cluster, load: Load) => Promise<unknown>> = {
   "an API process killed": crashApi,

@@ -22,7 +22,7 @@ export function calls(apiKey: string): Calls {
   }
 }
 
-/** Generated from here on is a union told apart by its status: 201 of a tap has a session, 200 has none. */
+/** Narrows the generated union by its status: 201 of a tap has a session, 200 has none. */
 function created<Answer extends { status: number }>(answer: Answer) {
   if (answer.status !== 201) throw new Error(`the service answered ${answer.status}`)
   return (answer as Extract<Answer, { status: 201 }> & { data: unknown }).data as Extract<
