@@ -1,7 +1,7 @@
 import type { Exchange } from "./clients.ts"
 import { type Fault, lastsUntil } from "./faults.ts"
 
-/** What clients were told that contradicts something else they were told. */
+/** Reports responses to clients that contradict other responses. */
 export function findFaultsInAnswers(
   exchanges: readonly Exchange[],
   faults: readonly Fault[],
@@ -17,8 +17,8 @@ export function findFaultsInAnswers(
 }
 
 /**
- * The service may not know what to say only where its disk fails, where it has to ask the chain first, and to wallets
- * while the chain does not take what it signs.
+ * The service may return a 5xx only if its disk fails, if it has to query the chain first, and to wallets while the
+ * chain does not accept what it signs.
  */
 function brokenAnswers(exchanges: readonly Exchange[], faults: readonly Fault[]): string[] {
   if (faults.some(({ kind }) => kind === "disk")) return []
@@ -35,7 +35,7 @@ function brokenAnswers(exchanges: readonly Exchange[], faults: readonly Fault[])
     )
 }
 
-/** In which a block has what lets the service go on. */
+/** Within this time a block contains the transaction that lets the service continue. */
 const resumingMilliseconds = 10_000
 
 function isForWallet({ path, asked }: Exchange): boolean {
@@ -61,7 +61,7 @@ function answeredTwice(exchanges: readonly Exchange[]): string[] {
   return found
 }
 
-/** One value of a chip is taken once. */
+/** One value of a chip is accepted once. */
 function acceptedTwice(exchanges: readonly Exchange[]): string[] {
   const keys = new Map<string, Set<string | number>>()
   for (const [index, { method, path, status, asked, idempotency_key }] of exchanges.entries()) {
@@ -74,7 +74,7 @@ function acceptedTwice(exchanges: readonly Exchange[]): string[] {
   )
 }
 
-/** What was made stays: nobody is told later that it does not exist. */
+/** What was created stays: no client is told later that it does not exist. */
 function forgotten(exchanges: readonly Exchange[]): string[] {
   const made = new Map<string, number>()
   const found: string[] = []
@@ -101,7 +101,7 @@ const ranks: Record<string, number> = {
   failed: 2,
 }
 
-/** Who asks after an answer never hears of an earlier status, nor of another end. */
+/** Later responses never show an earlier status, nor another final one. */
 function movedBackwards(exchanges: readonly Exchange[]): string[] {
   const told = new Map<string, { status: string; answered_at: number }[]>()
   const found: string[] = []

@@ -6,22 +6,22 @@ import type { Receiver } from "./receiver.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 import type { Stream } from "./streams.ts"
 
-/** What a history asks the service for, and what was promised. */
+/** What a history requests from the service, and what was promised. */
 export type Asking = {
   collections: CollectionPlayed[]
-  /** Secrets that were handed out: no log line may have one. */
+  /** Secrets that were issued: no log line may contain one. */
   secrets: string[]
-  /** Credentials with which a stranger asks: none, forged ones, and the key of another organization. */
+  /** Credentials that a stranger uses: none, forged ones, and the key of another organization. */
   strangers: (string | null)[]
-  /** What was allowed that should not have been. */
+  /** What was allowed but should not have been. */
   breaches: string[]
-  /** The ids of events, as the feed was read from its beginning on. */
+  /** The IDs of events, as the feed was read from its beginning on. */
   feed: string[]
 }
 
 export type CollectionPlayed = {
   id: string
-  /** An API key of the brand whose it is. */
+  /** An API key of the brand that owns the collection. */
   key: string
   address: string
   /** In the order of the requests. */
@@ -39,9 +39,9 @@ export type Stage = {
   clients: Clients
   chance: Stream
   receiver: Receiver
-  /** The chips that are paired; null where they are test chips, which the service makes. */
+  /** The chips that are paired; null if they are test chips, which the service creates. */
   chest: Chest | null
-  /** Whether a back-up was restored, after which the service may know nothing of what it answered. */
+  /** Whether a back-up was restored, after which the service may have lost what it returned. */
   isRestored(): boolean
   /** How far apart two clocks of the service may be. */
   most_skew_seconds: number

@@ -17,9 +17,9 @@ import {
 } from "./scheduler.ts"
 import type { WakeUpLine } from "./wake-ups.ts"
 
-/** The processes of a service, by name; who dies comes back. */
+/** The processes of a service, by name; one that dies is started again. */
 export type Cast = {
-  /** What processes that start from now on are given. */
+  /** The configuration of processes that start from now on. */
   config: Config
   alive: Map<string, Life>
   deaths: number
@@ -27,25 +27,25 @@ export type Cast = {
   repeat_probability: number
   /** Every line of every log. */
   lines: string[]
-  /** Does nothing while it is alive, or where nothing may run. */
+  /** Does nothing if the process is alive, or while nothing may run. */
   start(name: string): void
-  /** Lets a process end by itself, as a supervisor does, after which it starts again; ends when it was ended. */
+  /** Stops a process gracefully, as a supervisor does, and starts it again; resolves once it has stopped. */
   restart(name: string): Promise<void>
   /** A process for one piece of work, such as an operator's command, which waits while nothing may run. */
   visit<T>(name: string, work: (world: World) => Promise<T>): Promise<T>
-  /** The same at once, also where nothing else may run. */
+  /** The same at once, even while nothing else may run. */
   visitAlone<T>(name: string, work: (world: World) => Promise<T>): Promise<T>
-  /** Ends all processes, and nothing runs until `startAll`. */
+  /** Stops all processes, and nothing runs until `startAll`. */
   stopAll(): Promise<void>
   startAll(): void
   end(): void
 }
 
-/** One life of a process. The app of an API is there once it answers. */
+/** One life of a process. The app of an API is set once it accepts requests. */
 type Life = {
   process: SimulatedProcess
   app: ReturnType<typeof createApp> | null
-  /** Ends its work in order. */
+  /** Stops it gracefully. */
   stop: () => Promise<void>
   rest_seconds: number
 }

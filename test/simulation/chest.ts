@@ -6,12 +6,12 @@ import { createVirtualChip, emitSun } from "../../src/engine/sun/virtual-chip.ts
 import type { Secret } from "../../src/platform/sealing.ts"
 import type { Stream } from "./streams.ts"
 
-/** Encoded chips in people's hands, which count on whatever the service forgets. */
+/** Encoded chips in people's hands, which keep counting whatever the service loses. */
 export type Chest = {
   chips: { chip_id: string; tag: SunChip; reads: number }[]
   /** One that was not taken yet. */
   take(): string
-  /** What a chip emits when it is read the next time. */
+  /** What a chip emits at its next read. */
   emit(chipId: string): string
 }
 
@@ -40,7 +40,7 @@ export function createChest(chance: Stream): Chest {
   }
 }
 
-/** The chips as an encoder has left them. */
+/** Stores the chips as an encoder has left them. */
 export async function storeChips(
   { tx, at }: Turn,
   secret: Secret,

@@ -4,7 +4,7 @@ import { apiNames, type Cast } from "./cast.ts"
 import { inProcess, note, type Simulation, scheduleIn, sleep } from "./scheduler.ts"
 import type { Stream } from "./streams.ts"
 
-/** What was asked of the service, and what it said. Milliseconds since the beginning. */
+/** A request to the service and its response. Milliseconds since the beginning. */
 export type Exchange = {
   method: string
   path: string
@@ -15,7 +15,7 @@ export type Exchange = {
   answered_at: number
   status: number
   body: unknown
-  /** Whether it says after which time to ask again. */
+  /** Whether the response has Retry-After. */
   has_retry_after: boolean
 }
 
@@ -27,13 +27,13 @@ export type Asked = {
   idempotency_key?: string
 }
 
-/** The clients of a service, who do not give up, and the line between them and it. */
+/** The clients of a service, which do not give up, and their connection to it. */
 export type Clients = {
   mood: "well" | "twice" | "lost_request" | "lost_answer" | "slow"
   exchanges: Exchange[]
-  /** Asks until there is an answer that is not about the moment. A create carries the same key each time. */
+  /** Repeats a request until its response is not temporary. A create has the same key each time. */
   ask(asked: Asked): Promise<Exchange>
-  /** Asks once; null where no answer comes. */
+  /** Sends a request once; null if there is no response. */
   askOnce(asked: Asked): Promise<Exchange | null>
 }
 
@@ -84,7 +84,7 @@ export function createClients(simulation: Simulation, cast: Cast, chance: Stream
           }
           const exchange = { method, path, token, idempotency_key, asked_at, ...said }
           note(simulation, `${method} ${path} is answered ${status} ${Bun.hash(text)}`)
-          // What nobody heard was promised all the same.
+          // A response that was lost still counts as a promise.
           clients.exchanges.push(exchange)
           if (isUnheard) return
           impatience.is_off = true
@@ -97,7 +97,7 @@ export function createClients(simulation: Simulation, cast: Cast, chance: Stream
   return clients
 }
 
-/** Whether the operation heeds an idempotency key. */
+/** Whether the operation supports an idempotency key. */
 function isIdempotent({ method, path }: Asked): boolean {
   const route = idempotent.find((each) => each.method === method && each.pattern.test(path))
   return route !== undefined
@@ -107,14 +107,14 @@ const idempotent = routes
   .filter((route) => route.idempotent)
   .map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`) }))
 
-/** Whether the same request may well be answered otherwise a moment later. A conflict that lasts names no time. */
+/** Whether the same request may get another response a moment later. A lasting conflict has no Retry-After. */
 function isOfTheMoment({ status, has_retry_after, body }: Exchange): boolean {
   const code = codeOf(body)
   if (status === 409 && !has_retry_after) return false
   return status >= 500 || (code !== undefined && errorCatalogue[code as ErrorCode]?.retryable === true)
 }
 
-/** The code of an error, or nothing. */
+/** The code of an error, or undefined. */
 export function codeOf(body: unknown): string | undefined {
   return (body as { error?: { code?: string } } | null)?.error?.code
 }

@@ -2,7 +2,7 @@ import { type Asking, type Collection, type CollectionPlayed, type Stage, until 
 import { Forgotten, make, read } from "./errands.ts"
 import { chipFor } from "./people.ts"
 
-/** A collection of a brand, which is judged from now on. */
+/** Creates a brand's collection, which is judged from now on. */
 export async function newCollection(
   stage: Stage,
   key: string,
@@ -54,7 +54,7 @@ export async function pairChips(
   return chips.map(({ chip_id, unit }) => ({ chip_id, unit_id: unit.id }))
 }
 
-/** Waits until a unit has its token. Throws `Forgotten` where a back-up was restored that has no chip of it. */
+/** Waits until a unit has its token. Throws `Forgotten` if a back-up was restored that lacks its pairing. */
 export async function untilIssued(stage: Stage, { key }: CollectionPlayed, unitId: string): Promise<void> {
   await until(stage, async () => {
     const { chip_id, collection } = await read<Unit>(stage, key, `/v1/units/${unitId}`)

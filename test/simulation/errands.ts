@@ -1,22 +1,22 @@
 import { type Asked, type Clients, codeOf, type Exchange } from "./clients.ts"
 
-/** With what people go to the service. */
+/** What a person needs for requests to the service. */
 type Errand = {
   clients: Clients
-  /** Whether a back-up was restored, after which the service may know nothing of what it answered. */
+  /** Whether a back-up was restored, after which the service may have lost what it returned. */
   isRestored(): boolean
 }
 
 type Create = Pick<Asked, "token" | "path" | "body">
 
-/** What is made; throws where it is refused. */
+/** Creates a resource; throws if the request is rejected. */
 export async function make<T>(errand: Errand, asked: Create): Promise<T> {
   const answer = await errand.clients.ask({ method: "POST", ...asked })
   if (answer.status !== 201) throw whyNot(errand, answer)
   return answer.body as T
 }
 
-/** What is made, or null where somebody else was quicker. */
+/** Creates a resource; returns null if somebody else was quicker. */
 export async function tryMake<T>(errand: Errand, asked: Create): Promise<T | null> {
   const answer = await errand.clients.ask({ method: "POST", ...asked })
   if (answer.status === 201) return answer.body as T
@@ -24,11 +24,11 @@ export async function tryMake<T>(errand: Errand, asked: Create): Promise<T | nul
   throw whyNot(errand, answer)
 }
 
-/** What a race may lead to. */
+/** Errors that a race may lead to. */
 const overtaken = [
   "claim.already_claimed",
   "claim.already_to_recipient",
-  // The unit has another chip on chain.
+  // The unit has another chip on the chain.
   "claim.owner_unknown",
   "chip_replacement.locked",
   // A chip replacement was confirmed meanwhile: sessions end with their chip.
@@ -37,19 +37,19 @@ const overtaken = [
   "transfer.already_to_recipient",
 ]
 
-/** What is at a path; throws where it is refused. */
+/** Reads the resource at a path; throws if the request is rejected. */
 export async function read<T>(errand: Errand, token: string, path: string): Promise<T> {
   const answer = await errand.clients.ask({ method: "GET", path, token })
   if (answer.status !== 200) throw whyNot(errand, answer)
   return answer.body as T
 }
 
-/** What was asked about was lost with what a back-up does not have. */
+/** The requested resource was lost in a restore. */
 export class Forgotten extends Error {
   override name = "Forgotten"
 }
 
-/** Whoever is told that something does not exist any more gives up. */
+/** Gives up when a resource no longer exists. */
 export async function unlessForgotten(work: Promise<void>): Promise<void> {
   await work.catch((error) => {
     if (!(error instanceof Forgotten)) throw error
@@ -64,8 +64,8 @@ function whyNot(errand: Errand, answer: Exchange): Error {
 }
 
 /**
- * What is refused where only what it needs was lost: a deployment, a pairing, the claim before a transfer, or whose the
- * chip is that the chain has.
+ * Errors that occur if only a prerequisite was lost: a deployment, a pairing, the claim before a transfer, or the owner
+ * of the chip that the chain has.
  */
 const forgetful = [
   "collection.not_active",
@@ -74,7 +74,7 @@ const forgetful = [
   "chip.already_paired",
 ]
 
-/** A refusal that nobody expected. */
+/** An unexpected error response. */
 export class Refused extends Error {
   constructor(
     message: string,

@@ -6,7 +6,7 @@ type Seconds = number
 /** A fault that lasts. */
 type Lasting = { at: Seconds; for_seconds: Seconds }
 
-/** What is done with calls to a provider. */
+/** What happens to requests to a provider. */
 const providerMoods = [
   "silent",
   "unavailable",
@@ -25,7 +25,7 @@ const providerMoods = [
 ] as const
 export type ProviderMood = (typeof providerMoods)[number]
 
-/** One thing that goes wrong. A history is played with a list of them, so that the list can be made shorter. */
+/** One thing that goes wrong. A history is run with a list of them, so that the list can be shortened. */
 export type Fault =
   | { kind: "die"; at: Seconds; process: string; steps: number; rest_seconds: Seconds }
   | ({ kind: "freeze"; process: string } & Lasting)
@@ -42,7 +42,7 @@ export type Fault =
       kept: number
       delay: number
       salt: number
-      /** The signer whose transactions no pool has any more, so that those of others are mined before them. */
+      /** The signer whose transactions every pool has dropped, so that others' are mined before them. */
       without?: number
     }
   | { kind: "evict"; at: Seconds; count: number }
@@ -51,35 +51,35 @@ export type Fault =
   | { kind: "steal"; at: Seconds; signer: number; is_instead: boolean }
   | ({ kind: "clients"; mood: "twice" | "lost_request" | "lost_answer" | "slow" } & Lasting)
   | { kind: "operator"; at: Seconds; act: "retry" | "cancel" | "explain" | "stuck"; salt: number }
-  /** The database is put back to what it was at the beginning of this time, and nothing runs for the rest of it. */
+  /** The database is restored to its state at the start of the fault, and nothing runs for the rest of it. */
   | ({ kind: "restore"; rest_seconds: Seconds } & Lasting)
   | { kind: "rotate"; at: Seconds; signer: number; pause_seconds: Seconds }
-  /** The processes take another key, once the factory's admin has named it. */
+  /** The processes switch to another authorizer key once the factory's admin has named it. */
   | { kind: "authorizer"; at: Seconds; pause_seconds: Seconds }
-  /** All signers have little money at first. */
+  /** All signers have little ether at first. */
   | ({ kind: "poor"; microether: number } & Lasting)
-  /** The factory's admin stops the service on chain. */
+  /** The factory's admin pauses the service on the chain. */
   | ({ kind: "pause" } & Lasting)
-  /** What is in a block is taken for confirmed, so that a reorganization undoes much that was built on. */
+  /** A block counts as confirmed at once, so that a reorganization undoes much that was built on. */
   | { kind: "hasty"; at: 0 }
-  /** Each block is final as soon as it is there, and none is ever replaced. */
+  /** Each block is final at once, and none is ever replaced. */
   | { kind: "instant"; at: 0 }
-  /** Nothing that goes wrong, but beside the story. */
+  /** Not faults, but events in addition to the story. */
   | { kind: "refresh"; at: Seconds; salt: number }
   | { kind: "rival"; at: Seconds; salt: number }
   | { kind: "replace"; at: Seconds; salt: number }
-  /** In a history that has one, the service is released: holders send tokens on by themselves. */
+  /** In a history with one, the service is released: holders transfer tokens on their own. */
   | { kind: "hand_on"; at: Seconds; salt: number }
   | { kind: "burst"; at: Seconds; salt: number }
   | { kind: "hostile"; at: Seconds; salt: number }
   | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
 
-/** How long things go wrong; from then on the service has peace and must end what it began. */
+/** How long things go wrong; after that the service is left alone and must finish what it began. */
 export const rageSeconds = 50
 
 type Harshness = "none" | "mild" | "medium" | "harsh"
 
-/** How many faults a history has beside its scenes, from and to. */
+/** The minimum and maximum number of faults in a history, in addition to its scenes. */
 const counts: Record<Harshness, [number, number]> = {
   none: [0, 0],
   mild: [1, 4],
@@ -88,8 +88,8 @@ const counts: Record<Harshness, [number, number]> = {
 }
 
 /**
- * The faults of a seed: a mixture of mild and harsh. Each history leaves out some kinds, and most moods of providers, so
- * that in some of them a few kinds and moods come in great number (swarm testing, Groce and others 2012).
+ * The faults of a seed: a mixture of mild and harsh. Each history leaves out some kinds and most moods of providers, so
+ * that in some histories a few kinds and moods occur often (swarm testing, Groce et al. 2012).
  */
 export function drawFaults(seed: bigint, processes: readonly string[], providers: number): Fault[] {
   const stream = streamOf(seed, "faults")
@@ -105,7 +105,7 @@ export function drawFaults(seed: bigint, processes: readonly string[], providers
   return streamOf(seed, "finality").happens(0.06) ? onInstantChain(drawn) : drawn
 }
 
-/** Without the faults that need blocks which are replaced. */
+/** Without the faults that require blocks to be replaced. */
 function onInstantChain(faults: Fault[]): Fault[] {
   const possible = faults.filter(
     (fault) =>
@@ -115,9 +115,9 @@ function onInstantChain(faults: Fault[]): Fault[] {
   return [{ kind: "instant", at: 0 }, ...possible]
 }
 
-/** What seldom meets its moment by itself, drawn to where that moment is. Where little else is wrong, it is met. */
+/** Rare coincidences, drawn at the right moment. With few other faults they are likely to occur. */
 function drawScenes(stream: Stream): Fault[] {
-  // What a restored back-up has forgotten is judged less strictly, so this is a history of its own.
+  // What was lost in a restore is judged less strictly, so this is a history of its own.
   if (stream.happens(0.4)) return drawForgetting(stream)
   const ofChain = stream.happens(0.6) ? drawUndoing : drawDearness
   return [
@@ -128,8 +128,8 @@ function drawScenes(stream: Stream): Fault[] {
 }
 
 /**
- * A reorganization that loses what was deployed and issued, and keeps what was built on it: claims and replacements, or
- * issuances of another key. They are mined where no contract is, and succeed without any effect.
+ * A reorganization that loses deployments and issuances but keeps what was built on them: claims and replacements, or
+ * issuances of another key. They are mined without a contract, and succeed without effect.
  */
 function drawUndoing(stream: Stream): Fault[] {
   const salt = stream.word()
@@ -152,8 +152,7 @@ function drawUndoing(stream: Stream): Fault[] {
 }
 
 /**
- * When claims, or the second replacements of chips, are on their way, and what was issued is not deep yet: seconds, from
- * and to.
+ * When claims, or second chip replacements, are in flight while the issuances are not deep yet: seconds, from and to.
  */
 const underWay = {
   rival: { hasty: [5, 8], usual: [13, 19] },
@@ -161,8 +160,8 @@ const underWay = {
 } as const
 
 /**
- * Prices above all that the service offers while its first transactions are on their way, and then such as what was
- * offered first does not pay; pools may have forgotten by then what was offered at the limit.
+ * Prices above everything that the service offers while its first transactions are in flight, and then prices that the
+ * first offers do not meet; by then pools may have dropped the offers at the limit.
  */
 function drawDearness(stream: Stream): Fault[] {
   const at = rounded(stream.happens(0.7) ? stream.between(0.4, 1.9) : stream.between(2, 16))
@@ -174,21 +173,18 @@ function drawDearness(stream: Stream): Fault[] {
   return [prices, evict(), evict()]
 }
 
-/** A disk that fails while most is asked for. */
+/** A disk that fails at the busiest time. */
 function drawRefusedCommits(stream: Stream): Fault {
   const at = rounded(stream.between(0, 10))
   return { kind: "disk", mood: "failing", at, for_seconds: rounded(stream.between(1, 4)) }
 }
 
-/** Somebody who uses a key while the service does. */
+/** Another sender who uses a key at the same time as the service. */
 function drawTheft(stream: Stream): Fault {
   return { kind: "steal", at: rounded(stream.between(1, 14)), signer: stream.below(2), is_instead: true }
 }
 
-/**
- * A back-up from before replacements of chips, and people who claim such units as soon as it is restored, or have
- * claimed them before.
- */
+/** A back-up from before chip replacements, and people who claim such units as soon as it is restored, or before. */
 function drawForgetting(stream: Stream): Fault[] {
   const at = rounded(stream.between(4, 9))
   const for_seconds = rounded(stream.between(10, 20))
@@ -216,7 +212,7 @@ function harshnessOf(stream: Stream): Harshness {
 
 type Weight = [kind: Fault["kind"], weight: number]
 
-/** How often each kind is drawn, compared to the others. */
+/** How often each kind is drawn, relative to the others. */
 const weights: Weight[] = [
   ["die", 22],
   ["reorganize", 14],
@@ -247,7 +243,7 @@ const weights: Weight[] = [
   ["receiver", 8],
 ]
 
-/** What faults may come over. */
+/** What faults can act on. */
 type Around = { processes: readonly string[]; providers: number; moods: readonly ProviderMood[] }
 
 function drawFault(stream: Stream, kinds: readonly Weight[], { processes, providers, moods }: Around): Fault {
@@ -290,7 +286,7 @@ function drawFault(stream: Stream, kinds: readonly Weight[], { processes, provid
       return {
         kind,
         gwei: rounded(stream.between(2, 20)),
-        // Often as dear as it stays, which what was offered before does not pay.
+        // Often as high as it stays, which earlier offers do not meet.
         then_gwei: rounded(stream.happens(0.5) ? dearestPeace : stream.between(1, dearestPeace)),
         ...lasting(8, 50),
       }
@@ -329,7 +325,7 @@ function drawFault(stream: Stream, kinds: readonly Weight[], { processes, provid
   }
 }
 
-/** How long a fault goes on, in seconds, with what it sets off by itself. */
+/** How long a fault lasts, in seconds, including its immediate consequences. */
 export function lengthOf(fault: Fault): number {
   switch (fault.kind) {
     case "die":
@@ -363,28 +359,28 @@ export function lengthOf(fault: Fault): number {
   }
 }
 
-/** When nothing goes wrong any more by itself, and what went wrong has had its effects. */
+/** When nothing goes wrong by itself any more, and past faults have had their effects. */
 export function lastsUntil(faults: readonly Fault[]): number {
   return Math.max(0, ...faults.map((fault) => fault.at + lengthOf(fault))) * 1_000
 }
 
-/** In which a process passes the steps that it still has. */
+/** Within this time a process passes the steps that it has left. */
 const dyingSeconds = 20
 const settlingSeconds = 10
-/** A lease of a lane runs out in less. */
+/** A lane's lease expires sooner. */
 const skewedSeconds = 30
-/** In which each process has been started again. */
+/** Within this time every process has been restarted. */
 const rotatingSeconds = 45
 
-/** The base fee, in gwei, at which the service must get everything done: below its cap with all that is added to it. */
+/** The base fee, in gwei, at which the service must get everything done: below its cap with all additions. */
 export const dearestPeace = 4
-/** The least base fee, in gwei, that is above the service's cap and all that is added to it. */
+/** The lowest base fee, in gwei, above the service's cap with all additions. */
 const unpayable = 7
 
-/** Below the depth at which things are final, with what is mined until a reorganization is noticed. */
+/** Below the finality depth, allowing for blocks mined until a reorganization is noticed. */
 const deepest = 9
 
-/** Those that happen to be taken, each with its chance; all where none is. */
+/** A random selection, each item with this chance; all items if none is selected. */
 function someOf<T>(stream: Stream, all: readonly T[], chance: number): readonly T[] {
   const some = all.filter(() => stream.happens(chance))
   return some.length > 0 ? some : all
@@ -404,7 +400,7 @@ function rounded(number: number): number {
   return Math.round(number * 10) / 10
 }
 
-/** A fault as a line that a person reads. */
+/** A fault as a line of text. */
 export function describeFault(fault: Fault): string {
   const { at } = fault
   return `${at.toFixed(1).padStart(6)} s  ${wordsOf(fault)}`

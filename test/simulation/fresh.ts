@@ -2,15 +2,19 @@ import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { tellFailure } from "./report.ts"
 
-/** What one process plays before another one takes its place: enough that it is warm, and not so much that it is full. */
+/**
+ * How many histories one process runs before another takes over: enough to be warm, but not so many that its memory is
+ * full.
+ */
 const perProcess = 4_000
 const tellMilliseconds = 60_000
 
 type Tally = { histories: number; failed: number; simulated_seconds: number; since: number }
 
 /**
- * Plays fresh histories from a seed on for some hours, on every core. Tells at once which fail, each minute how far it
- * is, and at the end what there was; answers whether all held.
+ * Runs new histories from a seed on for some hours, on every core. Reports failures at once, progress every minute, and
+ * a
+ * summary at the end; returns whether all passed.
  */
 export async function playFresh(first: bigint, hours: number): Promise<boolean> {
   const now = performance.now()
@@ -44,7 +48,7 @@ export async function playFresh(first: bigint, hours: number): Promise<boolean> 
   return tally.failed === 0
 }
 
-/** Plays in a process of its own until it has played all or time is up; answers how the process itself broke. */
+/** Runs in a separate process until it has run all or time is up; returns how the process itself failed. */
 async function playFrom(seed: bigint, until: number, take: (line: string) => void): Promise<string | null> {
   const options = ["--json", "--keep-going", "--seed", String(seed), "--count", String(perProcess)]
   const command = [process.execPath, join(import.meta.dir, "simulate.ts"), ...options]
@@ -62,7 +66,7 @@ async function playFrom(seed: bigint, until: number, take: (line: string) => voi
   return `the process that played from seed ${seed} on ended with ${code}`
 }
 
-/** Adds a line of `simulate --json`; answers how its history fails, null where it holds. */
+/** Adds a line of `simulate --json`; returns how its history fails, or null if it passes. */
 function count(tally: Tally, line: string): string | null {
   const { seed, found, simulated_seconds } = JSON.parse(line) as {
     seed: string

@@ -8,7 +8,7 @@ import { account, sendNext } from "./wallets.ts"
 
 type Poverty = Extract<Fault, { kind: "poor" }>
 
-/** Takes most of their money from all signers, before anything happens. */
+/** Takes most of their ether from all signers, before anything happens. */
 export async function impoverish(chain: SimulatedChain, { microether }: Poverty): Promise<void> {
   for (const address of signers)
     await chain.state.putAccount(
@@ -18,7 +18,7 @@ export async function impoverish(chain: SimulatedChain, { microether }: Poverty)
   chain.state.keepBlock(headOf(chain).number)
 }
 
-/** After a time, the admin sees to it for ever that no signer lacks money. */
+/** After a time, the admin keeps all signers funded from then on. */
 export async function keepFunded(
   simulation: Simulation,
   chain: SimulatedChain,

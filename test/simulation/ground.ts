@@ -32,31 +32,31 @@ const authorizer = account(3).address
 
 const afterWallets = firstWallet + walletCount + rivalCount
 
-/** The places of `SIGNER_KEYS`: the account whose key is there at first, and the one of a rotation. */
+/** The places of `SIGNER_KEYS`: the account whose key is there at first, and the one after a rotation. */
 const signerPlaces = [
   { first: 1, next: afterWallets },
   { first: 2, next: afterWallets + 1 },
 ]
-/** Every account that is a signer's sooner or later. */
+/** Every account that is a signer at some point. */
 export const signers = signerPlaces.flatMap(({ first, next }) => [
   account(first).address,
   account(next).address,
 ])
-/** All keys of signers, in the order in which each has the roles of its place. */
+/** All signer keys, in the order in which each has the roles of its place. */
 export const everySignerKey = signerPlaces.flatMap(({ first, next }) => [keyAt(first), keyAt(next)])
-/** The keys that take the place of the first ones. */
+/** The keys that replace the first ones. */
 export const nextSignerKeys = signerPlaces.map(({ next }) => keyAt(next))
 const firstSignerKeys = signerPlaces.map(({ first }) => keyAt(first))
 
-/** The key that takes the authorizer's place. */
+/** The key that replaces the authorizer's. */
 export const nextAuthorizerKey = keyAt(afterWallets + signerPlaces.length)
 
-/** What every history of this process begins with, made once: an empty database and a chain with the factory. */
+/** What every history of this process starts with, created once: an empty database and a chain with the factory. */
 export type Ground = {
   folder: string
   template: string
   chain: SimulatedChain
-  /** The same, on which the service has ended: holders move tokens by themselves. */
+  /** The same after the release: holders transfer tokens on their own. */
   released: SimulatedChain
   contracts: { factory_address: Hex; desk_address: Hex }
   close(): void
@@ -94,7 +94,7 @@ async function openLand(start: number): Promise<Pick<Ground, "chain" | "contract
   return { chain, contracts: await deployContracts(chain, admin, authorizer, signers) }
 }
 
-/** The ground of one history: a chain, a configuration, and the secrets in it that no log line may have. */
+/** The setup of one history: a chain, a configuration, and its secrets, which no log line may contain. */
 type Plot = {
   chain: SimulatedChain
   config: Config

@@ -6,12 +6,12 @@ import type { Fault } from "./faults.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 import { account, sendNext } from "./wallets.ts"
 
-/** Who stops the service on chain for a while, and lets it go on. */
+/** Pauses the service on the chain for a while, and resumes it. */
 export type Guardian = { pause(fault: Extract<Fault, { kind: "pause" }>): void }
 
 const pauseMilliseconds = 2_000
 
-/** `factory`: the contract that all collections ask whether they are stopped. */
+/** `factory`: the contract that all collections ask whether they are paused. */
 export function createGuardian(simulation: Simulation, chain: SimulatedChain, factory: Hex): Guardian {
   let until: number | null = null
   const pause: Guardian["pause"] = ({ for_seconds }) => {
@@ -20,7 +20,7 @@ export function createGuardian(simulation: Simulation, chain: SimulatedChain, fa
     if (!isAtWork) void keepWatch()
   }
 
-  /** Sees to it for ever that the factory is as it is wanted, whatever reorganizations do to that. */
+  /** Keeps the factory in the wanted state from then on, whatever reorganizations do to it. */
   async function keepWatch(): Promise<void> {
     const sent = { pause: new Map<number, Hex>(), resume: new Map<number, Hex>() }
     for (;;) {

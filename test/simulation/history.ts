@@ -35,13 +35,13 @@ import { streamOf } from "./streams.ts"
 import { createWakeUpLine } from "./wake-ups.ts"
 import { calm, createMiner, mineAtOnce, type Surroundings, startMining, unleash } from "./weather.ts"
 
-/** A seed, which decides what is asked and in which order things happen, and what goes wrong. */
+/** A seed, which determines what is requested and in which order things happen, and what goes wrong. */
 export type Plan = { seed: bigint; faults: Fault[] }
 
 export type Outcome = Plan & {
-  /** What is not as it must be, in sentences. */
+  /** Everything that is wrong, in sentences. */
   found: string[]
-  /** What was asked for, in numbers. */
+  /** How much was requested. */
   asked: string
   /** A hash of everything that happened: the same for the same plan, whatever ran before. */
   digest: string
@@ -56,8 +56,8 @@ export type Outcome = Plan & {
 }
 
 /**
- * How long the service may need, once nothing goes wrong any more, to end what it began: an authorization that nobody
- * can use, as a reorganization has taken what was to come before it, is open until its deadline.
+ * How long the service may need, once nothing goes wrong any more, to finish what it began: an authorization that
+ * cannot be used, because a reorganization undid its prerequisite, is open until its deadline.
  */
 const patienceSeconds = authorizationSeconds + 200
 
@@ -69,7 +69,7 @@ function providersOf(seed: bigint): number {
   return 1 + streamOf(seed, "providers").below(3)
 }
 
-/** Plays one history from its own empty chain and database to its end, and judges it. */
+/** Runs one history from an empty chain and database to its end, and judges it. */
 export async function playHistory(
   ground: Ground,
   { seed, faults }: Plan,
@@ -201,7 +201,7 @@ export async function playHistory(
   }
 }
 
-/** Two clocks may be wrong in opposite ways. */
+/** Two clocks may be wrong in opposite directions. */
 function mostSkew(faults: readonly Fault[]): number {
   return faults.reduce((most, fault) => {
     return fault.kind === "clock" ? Math.max(most, 2 * Math.abs(fault.by_seconds)) : most
@@ -219,7 +219,9 @@ const attemptsOfHash = query((db, { hash }: Given<{ hash: string }>) =>
     .where(eq(transactionAttempts.hash, hash)),
 )
 
-/** Made by an operator: one to play with, another one, and one beside it. Answers an API key of each. */
+/**
+ * Creates, as an operator, the brand of the story, a stranger and optionally a neighbour. Returns an API key of each.
+ */
 async function newOrganizations(
   cast: Cast,
   { chest, hasNeighbour }: { chest: Chest | null; hasNeighbour: boolean },
@@ -240,14 +242,17 @@ async function newOrganizations(
   })
 }
 
-/** Waits until nothing is on its way and everything is final, which the chain then hurries to. */
+/** Waits until nothing is in flight and everything is final, for which the chain mines ahead. */
 async function quiet({ simulation, chain, miner }: Surroundings, store: Store): Promise<void> {
   await still(simulation, store, chain)
   await mineAtOnce({ simulation, chain, miner }, depths.finality_depth)
   await still(simulation, store, chain)
 }
 
-/** Waits until nothing was on its way for some blocks: a wallet may yet see that the chain has lost something of it. */
+/**
+ * Waits until nothing has been in flight for some blocks: a wallet may yet notice that a reorganization undid its
+ * transaction.
+ */
 async function still(simulation: Simulation, store: Store, chain: SimulatedChain): Promise<void> {
   let since = headOf(chain).number
   while (headOf(chain).number - since < stillBlocks) {
@@ -272,7 +277,7 @@ async function isBusy({ read }: Database, chain: SimulatedChain): Promise<boolea
 const openEffects = query((db) =>
   db.select({ id: effects.id }).from(effects).where(eq(effects.status, "open")),
 )
-/** What a worker that died had begun to send waits for the end of its lease. */
+/** Deliveries that a dead worker had started wait for the end of its lease. */
 const dueDeliveries = query((db, { at }: Given<{ at: Date }>) =>
   db
     .select({ event_id: webhookQueue.event_id })

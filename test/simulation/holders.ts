@@ -9,12 +9,12 @@ import { sleep } from "./scheduler.ts"
 import type { Met } from "./somebody.ts"
 import { account, firstWallet, hasSucceeded, sendNext, walletAddress, walletOf } from "./wallets.ts"
 
-/** Whose wallets a holder who hands a token on speaks of: his own, if nobody has claimed the unit, and two others. */
+/** The wallets of a holder who transfers a token: his own, if nobody has claimed the unit, and two others. */
 export const walletsOfHolder = 3
 
 /**
- * A holder sends his token to somebody else without the service, which may be asked to hand it to a third one at the
- * same time. A unit that is nobody's is claimed before.
+ * A holder transfers a token without the service, which may be asked to transfer it to a third wallet at the same time.
+ * A unit without an owner is claimed first.
  */
 export async function handOn({ person, isOwned }: Met, wallet: number): Promise<void> {
   if (!isOwned && !(await claim(person, { wallet, execution: "service_relay" }))) return
@@ -27,7 +27,7 @@ export async function handOn({ person, isOwned }: Met, wallet: number): Promise<
 
 type Token = { address: Address; serial: number; owner: Address }
 
-/** As the service says; null where it is nobody's again. */
+/** According to the service; null if the unit has no owner again. */
 async function tokenOf({ unit_id, played, ...errand }: Person): Promise<Token | null> {
   const { collection, ownership } = await read<Unit>(errand, played.key, `/v1/units/${unit_id}`)
   const serial = collection?.token.serial ?? null
@@ -40,7 +40,7 @@ type Unit = {
   ownership: { owner: Address | null }
 }
 
-/** Ends when the chain has it, or the token is somebody else's. */
+/** Resolves when the chain has it, or the token belongs to somebody else. */
 async function sendByHolder(person: Person, token: Token, friend: number): Promise<void> {
   const { chain, played, unit_id } = person
   const { owner, serial, address: to } = token
@@ -55,7 +55,7 @@ async function sendByHolder(person: Person, token: Token, friend: number): Promi
   await until(person, async () => !(await isToDo()))
 }
 
-/** The holder's wallet does it for ever where it is to do, as after a reorganization that lost it. */
+/** The holder's wallet repeats it whenever it is undone, as after a reorganization. */
 async function keepDone(
   { simulation }: Person,
   isToDo: () => Promise<boolean>,
@@ -69,7 +69,7 @@ async function keepDone(
 
 const pauseMilliseconds = 2_000
 
-/** Whether the token is the holder's on the chain, which may have lost it. */
+/** Whether the holder owns the token on the chain, which may have lost it. */
 async function isOwner(chain: SimulatedChain, { address: to, serial, owner }: Token): Promise<boolean> {
   const args = [BigInt(serial)] as const
   const data = encodeFunctionData({ abi: collectionAbi, functionName: "ownerOf", args })

@@ -9,11 +9,11 @@ type Told = {
   faults: readonly Fault[]
   asking: Asking
   receiver: Receiver
-  /** The back-up that was restored, which lacks some events. */
+  /** The restored back-up, which lacks some events. */
   restoration: { events: string[] } | null
 }
 
-/** What is not as it must be in the feed of events and in what a webhook endpoint was sent of it. */
+/** Reports what is wrong in the feed of events and in the deliveries to a webhook endpoint. */
 export async function findFaultsInEvents(read: Queries, told: Told): Promise<string[]> {
   const all = await read.select().from(events)
   const unnumbered = all.filter(({ position }) => position === null)
@@ -42,7 +42,7 @@ function byPosition(one: EventRow, other: EventRow): number {
   return (one.position ?? 0) - (other.position ?? 0)
 }
 
-/** Who reads the feed from its beginning on meets each event once, in order. */
+/** Reading the feed from its beginning yields each event once, in order. */
 function asRead(own: EventRow[], feed: readonly string[]): string[] {
   const wanted = own.map(({ id }) => id)
   if (feed.join() === wanted.join()) return []

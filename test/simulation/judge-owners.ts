@@ -13,7 +13,9 @@ type Remains = Judged & {
   log: readonly string[]
 }
 
-/** What contradicts the chain in what was said of owners, and of those who did not become one. */
+/**
+ * Reports what contradicts the chain in statements about owners, and claims and transfers that failed without cause.
+ */
 export async function findFaultsInOwners(remains: Remains): Promise<string[]> {
   const found: string[] = []
   for (const played of remains.asking.collections) {
@@ -27,7 +29,9 @@ export async function findFaultsInOwners(remains: Remains): Promise<string[]> {
   return [...found, ...(await failedWithoutCause(remains))]
 }
 
-/** Those of what ended well that the chain has, or should have: all but those that a reorganization gave to another. */
+/**
+ * The successes that the chain has, or should have: all but those whose unit a reorganization gave to somebody else.
+ */
 export async function kept<T extends { unit_id: string; recipient: Address }>(
   remains: Remains,
   played: CollectionPlayed,
@@ -44,13 +48,13 @@ export async function kept<T extends { unit_id: string; recipient: Address }>(
   })
 }
 
-/** What an operator was told of that a reorganization undid for good, by the ids of the actors. */
+/** What an operator was told that a reorganization undid permanently, by actor ID. */
 export function lostForGood({ log }: { log: readonly string[] }): Set<string> {
   const told = log.filter((line) => line.includes("it was told of as done"))
   return new Set(told.flatMap((line) => line.match(/"actor_ids":\[([^\]]*)\]/)?.[1]?.match(/[\w-]+/g) ?? []))
 }
 
-/** What each serial has been through on chain. */
+/** The history of each serial on the chain. */
 export type Token = { chip: string; owner: Address; moves: Move[]; is_swapped: boolean }
 
 type Move = { from: Address; to: Address }
@@ -97,7 +101,7 @@ async function ownersNotAsOnChain(
   })
 }
 
-/** What the service itself claimed is locked to the chip that it knows, also where a back-up has forgotten another one. */
+/** Claims by the service itself lock in the chip that it knows, even if a restore has lost another one. */
 async function lockedToOthers(
   { world }: Remains,
   { id }: CollectionPlayed,
@@ -134,7 +138,7 @@ async function transfersNotMade(
   })
 }
 
-/** Who ended badly needs somebody on chain who was quicker. */
+/** A failed claim or transfer requires somebody on the chain who was quicker. */
 async function failedWithoutCause(remains: Remains): Promise<string[]> {
   const { read } = remains.world.context.db
   const found: string[] = []
@@ -147,7 +151,7 @@ async function failedWithoutCause(remains: Remains): Promise<string[]> {
   return found
 }
 
-/** Whatever is authorized is used in time, or superseded, unless blocks were replaced that it was to come after. */
+/** Every authorization is used in time or superseded, unless a reorganization undid its prerequisite. */
 async function isStranded(remains: Remains, { id }: { id: string }): Promise<boolean> {
   const { read } = remains.world.context.db
   const [claim] = await read.select().from(claims).where(eq(claims.id, id))
@@ -166,7 +170,7 @@ async function hasCause(
   if (machine === "chip-replacement") {
     const [row] = await read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
     if (!row) return false
-    // After a back-up was restored, the chain may have a later replacement, of which nobody knows any more.
+    // After a restore the chain may have a later replacement that nobody knows any more.
     if (remains.restoration !== null || (await tokenOf(remains, row.unit_id)).moves.length > 0) return true
     return wereToldBlocksReplaced(remains) && (await wasClaimed(remains, row))
   }
@@ -175,7 +179,7 @@ async function hasCause(
     if (!row) return false
     if (wasOutdone(remains, row)) return true
     const { moves, is_swapped } = await tokenOf(remains, row.unit_id)
-    // After a back-up was restored, the chain may have a replacement of which nobody knows any more.
+    // After a restore the chain may have a replacement that nobody knows any more.
     const isSuperseded = is_swapped && (row.execution === "client_broadcast" || remains.restoration !== null)
     return (moves.length > 0 || isSuperseded) && !isIn(moves, row)
   }
@@ -187,7 +191,9 @@ async function hasCause(
   return moves.some(({ from }) => isAddressEqual(from, row.sender as Address)) && !isIn(moves, row)
 }
 
-/** Whether somebody else was quicker on blocks that were replaced later, though they were deep enough to be told of. */
+/**
+ * Whether somebody else was quicker in blocks that were replaced later, although they were deep enough to be reported.
+ */
 function wasOutdone(remains: Remains, { id, unit_id }: { id: string; unit_id: string }) {
   const others = remains.asking.collections
     .flatMap(({ claims, transfers, replacements, moves }) => [
@@ -198,7 +204,7 @@ function wasOutdone(remains: Remains, { id, unit_id }: { id: string; unit_id: st
   return others.length > 0 && wereToldBlocksReplaced(remains)
 }
 
-/** Whether a claim was told of that a reorganization has taken back since. */
+/** Whether a claim was reported that a reorganization has since undone. */
 async function wasClaimed({ world }: Remains, { unit_id }: { unit_id: string }): Promise<boolean> {
   const isIts = and(eq(claims.unit_id, unit_id), eq(claims.status, "claimed"))
   return (await world.context.db.read.select().from(claims).where(isIts)).length > 0
@@ -213,7 +219,7 @@ function isIn(moves: readonly Move[], { recipient }: { recipient: string }): boo
   return moves.some(({ to }) => isAddressEqual(to, recipient as Address))
 }
 
-/** The token of a unit; one that has been through nothing where there is none. */
+/** The token of a unit; one without a history if there is none. */
 async function tokenOf(remains: Remains, unitId: string): Promise<Pick<Token, "moves" | "is_swapped">> {
   const [unit] = await remains.world.context.db.read.select().from(units).where(eq(units.id, unitId))
   const played = remains.asking.collections.find(({ id }) => id === unit?.collection_id)

@@ -4,7 +4,7 @@ import type { Judged } from "../faults/judge.ts"
 import type { CollectionPlayed } from "./asking.ts"
 import { lostForGood, readTokens } from "./judge-owners.ts"
 
-/** What contradicts the chain in a collection whose rows were put back to older ones. */
+/** Reports what contradicts the chain in a collection whose rows were restored from an older state. */
 export async function findFaultsAfterRestoring(
   remains: Remains,
   played: CollectionPlayed,
@@ -33,7 +33,7 @@ export async function findFaultsAfterRestoring(
   return found
 }
 
-/** Those whose replacement an operator was told of, as a reorganization undid it for good, with the ones before them. */
+/** Units whose replacement an operator was told is permanently undone, with their previous chips. */
 async function chipsLostForGood(remains: Remains): Promise<Map<string, string>> {
   const lost = lostForGood(remains)
   const rows = await remains.world.context.db.read.select().from(chipReplacements)

@@ -42,13 +42,13 @@ type Remains = Judged & {
   /** When each block was made, in milliseconds since the beginning. */
   made: { number: number; at: number }[]
   ended_at: Date
-  /** The back-up that was restored; null where none was. */
+  /** The restored back-up; null if there was none. */
   restoration: Restoration | null
-  /** Why the history did not end; null when it did. */
+  /** Why the history did not end; null if it did. */
   failure: string | null
 }
 
-/** Everything that is not as it must be, in sentences. */
+/** Reports everything that is wrong, in sentences. */
 export async function findFaults(remains: Remains): Promise<string[]> {
   const { failure, operator } = remains
   if (failure !== null) return [failure, ...(await whatWaits(remains)), ...operator.halts]
@@ -70,7 +70,7 @@ export async function findFaults(remains: Remains): Promise<string[]> {
   return [...new Set(found)]
 }
 
-/** What everything must be that the matrix of faults plays, too, collection by collection. */
+/** Reports what the fault matrix checks as well, collection by collection. */
 async function findFaultsOnChain(remains: Remains): Promise<string[]> {
   const found: string[] = []
   for (const played of remains.asking.collections) {
@@ -107,7 +107,7 @@ async function judgeCollection(remains: Remains, played: CollectionPlayed): Prom
   return { faults, duplicates: 0, missing }
 }
 
-/** A collection that a restored back-up has forgotten is owed nothing, not even its deployment. */
+/** A collection lost in a restore is owed nothing, not even its deployment. */
 async function isKnown({ world }: Remains, { id }: CollectionPlayed): Promise<boolean> {
   const rows = await world.context.db.read
     .select({ id: collections.id })
@@ -116,7 +116,7 @@ async function isKnown({ world }: Remains, { id }: CollectionPlayed): Promise<bo
   return rows.length > 0
 }
 
-/** What clients were told before a back-up was restored says nothing of what they were told after it, and the reverse. */
+/** Responses before a restore say nothing about responses after it, and vice versa. */
 function contradictions({ clients, faults, asking, restoration }: Remains): string[] {
   const { exchanges } = clients
   const judged = restoration
@@ -129,8 +129,8 @@ function contradictions({ clients, faults, asking, restoration }: Remains): stri
 }
 
 /**
- * Announcements that were made once more, where a reorganization brought older bytes back beside those that were sent
- * anew. Nobody refuses them, and they harm nobody.
+ * Announcements that were repeated because a reorganization brought older bytes back next to new ones. Nobody rejects
+ * them, and they do no harm.
  */
 async function announcedInVain(
   remains: Remains,
@@ -148,7 +148,7 @@ async function announcedInVain(
   return Math.max(Math.min(announced.length, sent.length) - known.refreshes.length, 0)
 }
 
-/** Where clocks of the API differed, the order is the one that was taken. */
+/** If the API's clocks differed, the order is the one that was chosen. */
 async function inOrderOfRequests({ faults, world }: Remains, { paired }: CollectionPlayed) {
   if (!faults.some((fault) => fault.kind === "clock" && fault.process.startsWith("api"))) return paired
   const rows = await world.context.db.read.select({ id: units.id, serial: units.serial }).from(units)
@@ -157,7 +157,7 @@ async function inOrderOfRequests({ faults, world }: Remains, { paired }: Collect
   return [...paired].sort((one, other) => serialOf(one) - serialOf(other))
 }
 
-/** Those of what was asked for that came to a good end. */
+/** The requests that ended successfully. */
 async function ended<T extends { id: string }>(
   { world }: Remains,
   asked: T[],
@@ -168,7 +168,7 @@ async function ended<T extends { id: string }>(
   return asked.filter(({ id }) => rows.some((row) => row.id === id && row.status === status))
 }
 
-/** All that were made: whoever heard no answer asks for another one, which a minute later is taken. */
+/** All that were created: a client without a response requests another one, which is accepted a minute later. */
 async function refreshesOf({ world }: Remains, { id }: CollectionPlayed): Promise<{ id: string }[]> {
   return await world.context.db.read
     .select({ id: metadataRefreshes.id })
@@ -176,7 +176,7 @@ async function refreshesOf({ world }: Remains, { id }: CollectionPlayed): Promis
     .where(eq(metadataRefreshes.collection_id, id))
 }
 
-/** A unit has the chip that no other one has replaced. */
+/** A unit has the chip that no later one has replaced. */
 function lastOfEach<T extends Swap>(replacements: T[]): T[] {
   return replacements.filter(
     ({ unit_id, chip_id }) =>
@@ -187,8 +187,8 @@ function lastOfEach<T extends Swap>(replacements: T[]): T[] {
 type Swap = CollectionPlayed["replacements"][number]
 
 /**
- * A lane stops only for somebody else's use of its key, where the chain has outrun a back-up, or where a provider
- * follows another chain.
+ * A lane halts only if somebody else uses its key, if the chain is ahead of a back-up, or if a provider follows another
+ * chain.
  */
 async function haltedWithoutCause({ operator, faults, restoration }: Remains): Promise<string[]> {
   const mayHalt =
@@ -199,7 +199,7 @@ async function haltedWithoutCause({ operator, faults, restoration }: Remains): P
   return mayHalt ? [] : operator.halts.map((halt) => `halted without a cause: ${halt}`)
 }
 
-/** What ended well was told of at the confirmation depth; where no block was replaced, the times of blocks say that. */
+/** Success is reported at the confirmation depth; if no block was replaced, the times of blocks show this. */
 async function toldTooEarly({
   world,
   anvil,
@@ -235,7 +235,7 @@ async function toldTooEarly({
   return found
 }
 
-/** Under one epoch of a lane's lease one process writes. */
+/** Only one process writes under one epoch of a lane's lease. */
 async function twoWriters({ world }: Remains): Promise<string[]> {
   const names = new Map<string, string[]>()
   for (const { process, lane_id, epoch } of await world.context.db.read.selectDistinct().from(writers)) {
@@ -247,7 +247,7 @@ async function twoWriters({ world }: Remains): Promise<string[]> {
   )
 }
 
-/** What only uses up a nonce may cost twice what the chain's configuration allows. */
+/** A filler or cancellation may cost up to twice what the chain's configuration allows. */
 async function dearAttempts({ world }: Remains): Promise<string[]> {
   const cap = BigInt(maxFeePerGasGwei) * 10n ** 9n
   const { hash, is_cancel, max_fee_per_gas } = transactionAttempts
@@ -263,7 +263,7 @@ async function dearAttempts({ world }: Remains): Promise<string[]> {
   })
 }
 
-/** A timer that is due is fired, also where nobody asks. */
+/** A timer that is due fires, even if nobody reads its actor. */
 async function timersOverdue({ world, ended_at }: Remains): Promise<string[]> {
   const before = new Date(ended_at.getTime() - sweepMilliseconds)
   const overdue = await world.context.db.read
@@ -282,7 +282,7 @@ function leakedSecrets({ asking, log }: Remains): string[] {
   )
 }
 
-/** What keeps a history from its end. */
+/** What keeps a history from ending. */
 async function whatWaits({ world }: Remains): Promise<string[]> {
   const { read } = world.context.db
   const open = await read.select().from(effects).where(eq(effects.status, "open")).limit(5)

@@ -214,7 +214,7 @@ export const mutations: BrokenRule[] = [
 
 type Noticed = { name: string; seed: string | null; histories: number; found: string }
 
-/** Plays fresh histories in a copy of the tree whose rule is broken, until one fails that holds with the rule. */
+/** Runs new histories in a copy of the tree whose rule is broken, until one fails that passes with the rule. */
 async function playMutation(mutation: BrokenRule, firstSeed: bigint, most: number): Promise<Noticed> {
   const folder = copyProject()
   try {

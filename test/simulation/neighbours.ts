@@ -3,7 +3,7 @@ import { newCollection, newUnit, pairChips, untilActive, untilIssued } from "./c
 import { claim } from "./people.ts"
 import { streamOf } from "./streams.ts"
 
-/** Another brand issues many units at once beside the story, and many people claim them at once. */
+/** Another brand issues many units at once in addition to the story, and many people claim them at once. */
 export async function crowdIn(stage: Stage, key: string, salt: number, asking: Asking): Promise<void> {
   const chance = streamOf(BigInt(salt), "neighbours")
   const brand = { ...stage, chance, chest: null }
@@ -25,5 +25,5 @@ export async function crowdIn(stage: Stage, key: string, salt: number, asking: A
 const leastUnits = 10
 const mostUnits = 40
 const mostClaims = 12
-/** Bursts in one history, which take long to play. */
+/** The most bursts in one history, because they take long to run. */
 export const mostBursts = 2

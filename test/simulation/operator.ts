@@ -30,27 +30,27 @@ import { account, hasSucceeded, keepOnChain } from "./wallets.ts"
 
 /** An operator of the service, who runs its commands, each in a process of its own. */
 export type Operator = {
-  /** Why lanes halted, each time. */
+  /** The reason for each halt of a lane. */
   halts: string[]
-  /** Commands that broke, instead of answering or refusing. */
+  /** Commands that crashed instead of succeeding or failing properly. */
   broken: string[]
-  /** Follows a whim of the list of faults. */
+  /** Does what an operator fault in the list says. */
   follow(fault: Extract<Fault, { kind: "operator" }>): Promise<void>
-  /** Puts another key into a signer's place, and starts one process after the other again. */
+  /** Puts another key into a signer's place, and restarts one process after the other. */
   rotate(fault: Extract<Fault, { kind: "rotate" }>): Promise<void>
-  /** Has the factory's admin name another authorizer, and starts one process after the other again with its key. */
+  /** Has the factory's admin name another authorizer, and restarts one process after the other with its key. */
   rotateAuthorizer(fault: Extract<Fault, { kind: "authorizer" }>): Promise<void>
-  /** Reopens halted lanes and gives a lane its key back that asks for it, for ever. */
+  /** Reopens halted lanes, and gives a lane that asks for its key the key back, from then on. */
   watchLanes(): Promise<void>
-  /** Asks for the story of one actor in each state in which some are. */
+  /** Runs `explain` for one actor in each state that occurs. */
   explainEachState(): Promise<void>
-  /** The units of a collection that have other chips on chain; none where it has no contract. */
+  /** The units of a collection that have other chips on the chain; none if it has no contract. */
   compareChips(collectionId: string): Promise<Comparison["other_chips"]>
 }
 
 const commands = { retry, cancel, explain, stuck }
 const watchMilliseconds = 5_000
-/** In which what was signed with the key before is good. */
+/** For how long signatures of the previous key stay valid. */
 const overlapSeconds = 3_600
 
 export function createOperator(
@@ -158,7 +158,7 @@ export function createOperator(
   return operator
 }
 
-/** The lanes that a person has to look at. */
+/** The lanes that need a person's attention. */
 export const haltedLanes = query((db) => db.select().from(lanes).where(eq(lanes.status, "halted")))
 
 const lanesWithoutKey = query((db) => db.select().from(lanes).where(like(lanes.reason, "%: add it until%")))

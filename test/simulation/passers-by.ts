@@ -10,21 +10,21 @@ import { type Met, somebody } from "./somebody.ts"
 import { streamOf } from "./streams.ts"
 import { rivalCount, walletCount } from "./wallets.ts"
 
-/** Who wants something beside the story. */
+/** A person with a request in addition to the story. */
 type Coming = Extract<Fault, { kind: "refresh" | "rival" | "replace" | "hand_on" | "burst" }>
 
 export type PassersBy = {
   come(fault: Coming): void
-  /** When each has what he wanted, or has given up. */
+  /** Resolves when everyone is done or has given up. */
   gone(): Promise<void>
 }
 
-/** `neighbour`: an API key of another brand, once there is one. What is refused to anybody is a breach. */
+/** `neighbour`: an API key of another brand, once there is one. A rejected request is a breach. */
 export function createPassersBy(stage: Stage, asking: Asking, neighbour: () => string | null): PassersBy {
   const comings: Promise<void>[] = []
   const count = { wallets: 0, replaced: 0, bursts: 0 }
 
-  /** The first of so many that nobody has yet; null where there are fewer. */
+  /** The first of this many unused wallets; null if there are fewer. */
   function takeWallets(wanted: number): number | null {
     if (count.wallets + wanted > rivalCount) return null
     count.wallets += wanted
@@ -62,7 +62,7 @@ export function createPassersBy(stage: Stage, asking: Asking, neighbour: () => s
       }
       case "burst": {
         const key = neighbour()
-        // What a restored back-up has forgotten is asked for again by one brand only.
+        // What was lost in a restore is requested again by one brand only.
         if (key === null || stage.chest || count.bursts === mostBursts) return
         count.bursts += 1
         return await crowdIn(stage, key, salt, asking)

@@ -4,7 +4,7 @@ import { Refused, read, tryMake } from "./errands.ts"
 import { sleep } from "./scheduler.ts"
 import { sendFromWallet, walletAddress, walletOf } from "./wallets.ts"
 
-/** Somebody who has a unit in hand. */
+/** A person with a unit in hand. */
 export type Person = Stage & {
   played: CollectionPlayed
   unit_id: string
@@ -14,7 +14,7 @@ export type Person = Stage & {
 
 type Session = { token: string; expires_at: string }
 
-/** Taps until a value is taken, now and then twice with the same one, and answers the session that begins. */
+/** Taps until a value is accepted, sometimes sending it twice, and returns the new session. */
 async function tap(person: Person, ttl = 3_600): Promise<Session | null> {
   const { chance, played, chip_id, clients, asking } = person
   for (let attempt = 0; attempt < 10; attempt++) {
@@ -35,7 +35,7 @@ async function tap(person: Person, ttl = 3_600): Promise<Session | null> {
   return null
 }
 
-/** A value of the chip; null where it emits none any more. */
+/** A new value of the chip; null if it can emit no more. */
 async function emit({ chest, clients, played, chip_id }: Person): Promise<string | null> {
   if (chest) return chest.emit(chip_id)
   const body = { chip_id }
@@ -47,11 +47,11 @@ async function emit({ chest, clients, played, chip_id }: Person): Promise<string
 export type ClaimWanted = {
   wallet: number
   execution: "service_relay" | "client_broadcast"
-  /** How long a wallet that has its payload waits before it sends it. */
+  /** How long a wallet waits before it sends its transaction. */
   hesitates_seconds?: number
 }
 
-/** Claims the unit for a wallet, and answers whether the wallet got it. */
+/** Claims the unit for a wallet, and returns whether the wallet got it. */
 export async function claim(person: Person, wanted: ClaimWanted): Promise<boolean> {
   const { unit_id, played } = person
   const { wallet, execution, hesitates_seconds = 0 } = wanted
@@ -65,7 +65,7 @@ export async function claim(person: Person, wanted: ClaimWanted): Promise<boolea
   return await submitUntilEnded(person, `${path}/${made.id}`, { ...made, wallet, hesitates_seconds })
 }
 
-/** Has the unit's owner hand it over to a wallet. */
+/** Has the unit's owner transfer it to a wallet. */
 export async function transfer(person: Person, friend: number, hesitates_seconds = 0): Promise<void> {
   const { unit_id, played } = person
   const recipient = walletAddress(friend)
@@ -84,7 +84,7 @@ export async function transfer(person: Person, friend: number, hesitates_seconds
   await submitUntilEnded(person, `${path}/${made.id}`, { ...made, wallet, hesitates_seconds })
 }
 
-/** As after a reorganization has taken back for good the claim by which somebody had the unit. */
+/** Whether the unit is in custody again, as after a reorganization permanently undid its claim. */
 async function isInCustody(person: Person): Promise<boolean> {
   const { unit_id, played } = person
   const { ownership } = await read<{ ownership: { status: string } }>(
@@ -95,7 +95,7 @@ async function isInCustody(person: Person): Promise<boolean> {
   return ownership.status === "custody"
 }
 
-/** The shortest session there is, used at once and as soon as it is over by any clock of a process. */
+/** The shortest possible session, used at once and as soon as it has expired by every process's clock. */
 export async function linger(person: Person): Promise<void> {
   const { clients, simulation, asking, most_skew_seconds, played, unit_id } = person
   const session = await tap(person, shortestSessionSeconds)
@@ -116,7 +116,7 @@ export async function linger(person: Person): Promise<void> {
 
 const shortestSessionSeconds = 60
 
-/** Answers the chip that the unit has in the end; null when it was not replaced. */
+/** Returns the chip that the unit has in the end; null if it was not replaced. */
 export async function replace(person: Person): Promise<string | null> {
   const { unit_id, played } = person
   const path = `/v1/units/${unit_id}/chip-replacements`
@@ -134,7 +134,7 @@ export async function replace(person: Person): Promise<string | null> {
 
 type Submitted = Pick<Made, "transaction"> & { wallet: number; hesitates_seconds: number }
 
-/** A wallet that was given a payload sends it until the service says how it ended; answers whether it did so well. */
+/** A wallet sends its transaction until the service reports the result; returns whether it succeeded. */
 async function submitUntilEnded(
   person: Person,
   path: string,
@@ -147,7 +147,7 @@ async function submitUntilEnded(
   return (await ended()) === "well"
 }
 
-/** The chip of a request: one of the chest, with what it emits, or a test chip. */
+/** The chip in a request: one from the chest, with its next value, or a test chip. */
 export function chipFor({ chest }: Stage, chipId = chest?.take()): object {
   return chest && chipId ? { chip_id: chipId, e: chest.emit(chipId) } : { is_test: true }
 }

@@ -6,16 +6,18 @@ import { depths } from "./ground.ts"
 import type { Said, Serve } from "./seams/line.ts"
 import type { Stream } from "./streams.ts"
 
-/** A provider of the chain, in whatever mood it is. */
+/** A provider of the chain, in some mood. */
 export type Provider = {
   url: string
   mood: ProviderMood | "well"
-  /** What it is said to know at the least, while its mood lasts. */
+  /** The least that it admits to know while its mood lasts. */
   known: number
   serve: Serve
 }
 
-/** Blocks that a provider is behind; and that each node behind one address may be, which takes every request to another. */
+/**
+ * How many blocks a lagging provider is behind, and at most each of several nodes that share the requests to one URL.
+ */
 const lag = 5
 const mostNodeLag = 3
 
@@ -85,13 +87,13 @@ function behind({ head }: View, blocks: number): View {
   return { known: height, head: height }
 }
 
-/** Puts a provider into a mood, from the chain's present block on. */
+/** Puts a provider into a mood, from the chain's current block on. */
 export function setMood(provider: Provider, mood: Provider["mood"], chain: SimulatedChain): void {
   provider.mood = mood
   provider.known = Math.max(0, headOf(chain).number - 2)
 }
 
-/** An answer that is none of JSON-RPC's own. Real ones; some have a JSON-RPC body under a status that refuses. */
+/** A response that is not JSON-RPC's own. Real examples; some have a JSON-RPC body with an error status. */
 function outageOf(mood: Provider["mood"], chance: Stream): Said | null {
   if (mood === "silent" && chance.happens(0.6)) return "silent"
   if (mood === "unavailable" && chance.happens(0.7)) return chance.pick(unavailable)
@@ -128,7 +130,7 @@ function refusalOf(mood: Provider["mood"], method: string, chance: Stream) {
   return { code: -32000, message: chance.pick(words) }
 }
 
-/** What nodes say to a transaction that means no more than to come again. */
+/** Responses of nodes to a transaction that mean no more than "try again". */
 const strangeToSend = [
   "txpool is full",
   "account limit exceeded: pooled 16 txs",
@@ -144,7 +146,7 @@ const strangeToAsk = [
   "backend is syncing",
 ]
 
-/** What a node says that keeps only the newest blocks' state and logs; null where it still has what is asked for. */
+/** The response of a node that keeps only recent state and logs; null if it still has what is requested. */
 async function forgottenOf(chain: SimulatedChain, view: View, method: string, params: readonly unknown[]) {
   const isOld = (block: unknown) =>
     typeof block === "string" && block.startsWith("0x") && view.head - Number(block) >= depths.finality_depth
@@ -156,10 +158,10 @@ async function forgottenOf(chain: SimulatedChain, view: View, method: string, pa
   return isOld((block as { number: Hex } | null)?.number) ? oldLogs : null
 }
 
-/** Questions whose second value is the block of which they ask. */
+/** Methods whose second parameter is the block they read. */
 const asksForState = ["eth_call", "eth_getTransactionCount", "eth_getBalance", "eth_getCode"]
 
-/** In the words of geth, of its path scheme, of reth, Besu and Erigon. */
+/** In the words of geth, its path scheme, reth, Besu and Erigon. */
 const oldStates = [
   { code: -32000, message: "missing trie node 3e7a (path ) state 0x3e7a is not available, not found" },
   { code: -32000, message: "historical state 3e7a is not available" },
@@ -174,14 +176,14 @@ const oldLogs = [
 
 type BlockRange = { fromBlock?: Hex; toBlock?: Hex }
 
-/** One block by its hash is never too many. */
+/** A single block by hash is never too long. */
 function isLong({ fromBlock, toBlock }: BlockRange): boolean {
   return fromBlock !== undefined && toBlock !== undefined && Number(toBlock) - Number(fromBlock) > 1
 }
 
 const tooLong = { code: -32000, message: "requested too many blocks from 0 to 9, maximum is set to 2" }
 
-/** Questions to which `null` is an answer. */
+/** Methods for which `null` is an answer. */
 const mayBeMissing = [
   "eth_getTransactionReceipt",
   "eth_getBlockByNumber",

@@ -2,20 +2,20 @@ import { Webhook } from "standardwebhooks"
 import type { Said, Sent } from "./seams/line.ts"
 import type { Stream } from "./streams.ts"
 
-/** An organization's own server, to which events are sent. */
+/** An organization's own server that receives events. */
 export type Receiver = {
   url: string
   mood: "well" | ReceiverMood
-  /** The secret that its endpoint was given; null while it has none. */
+  /** The secret of its endpoint; null while it has none. */
   secret: string | null
-  /** The ids of events that it took, in order, whether or not that was heard. */
+  /** The IDs of events that it accepted, in order, whether or not its response arrived. */
   taken: string[]
-  /** What was not signed as it should be. */
+  /** Deliveries that were not signed properly. */
   unsigned: string[]
   serve(body: unknown, asker: unknown, sent: Sent): Promise<Said>
 }
 
-/** `unheard`: it takes what comes, and its answer is lost. */
+/** `unheard`: it accepts what comes, and its response is lost. */
 export const receiverMoods = ["refusing", "silent", "unheard", "moved"] as const
 export type ReceiverMood = (typeof receiverMoods)[number]
 
@@ -37,7 +37,7 @@ export function createReceiver(url: string, chance: Stream): Receiver {
 }
 
 function isSigned({ secret }: Receiver, text: string, headers: Headers): boolean {
-  // Its owner hears of the secret a moment after the endpoint is there.
+  // Its owner learns the secret a moment after the endpoint exists.
   if (secret === null) return true
   try {
     new Webhook(secret).verify(text, Object.fromEntries(headers))

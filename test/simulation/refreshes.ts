@@ -3,7 +3,7 @@ import { untilActive } from "./collections.ts"
 import { make, read } from "./errands.ts"
 import { streamOf } from "./streams.ts"
 
-/** A brand asks that marketplaces read anew what the tokens of one of its collections show, and waits for the end. */
+/** A brand requests a metadata refresh of one of its collections, and waits for the end. */
 export async function askForRefresh(stage: Stage, salt: number, asking: Asking): Promise<void> {
   await until(stage, async () => asking.collections.length > 0)
   const played = streamOf(BigInt(salt), "refresh").pick(asking.collections)

@@ -5,8 +5,8 @@ class RunAgain extends Error {
 }
 
 /**
- * A database that runs some database transactions twice, the first time for nothing, as Postgres does when others
- * were quicker.
+ * A database that runs some transactions twice and rolls the first run back, as happens on Postgres after a
+ * serialization failure.
  */
 export function repeatingTurns(db: Database, isRepeated: () => boolean): Database {
   return {

@@ -1,7 +1,7 @@
 import { replace } from "./people.ts"
 import type { Met } from "./somebody.ts"
 
-/** A brand replaces the chip of a unit that has its own story, again and again. */
+/** A brand repeatedly replaces the chip of a unit that has its own story. */
 export async function replaceOften({ person: first, isOwned }: Met): Promise<void> {
   if (isOwned) return
   let person = first
@@ -14,5 +14,5 @@ export async function replaceOften({ person: first, isOwned }: Met): Promise<voi
 
 const times = 3
 
-/** So that there are chips enough for all. */
+/** So that there are enough chips for all. */
 export const mostReplaced = 6

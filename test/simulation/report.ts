@@ -2,27 +2,29 @@ import { join } from "node:path"
 import { describeFault, type Fault } from "./faults.ts"
 import type { Outcome, Plan } from "./history.ts"
 
-/** A plan as a file has it, with what it once showed. */
+/** A plan as stored in a file, with what it once showed. */
 type WrittenPlan = { about?: string; seed: string; faults: Fault[] }
 
 export function writtenPlan({ seed, faults }: Plan): WrittenPlan {
   return { seed: `0x${seed.toString(16)}`, faults }
 }
 
-/** The histories that once failed, each with the fewest faults with which it did. */
+/** The histories that once failed, each with the fewest faults that made it fail. */
 export function corpusFiles(): string[] {
   return [...new Bun.Glob("*.json").scanSync({ cwd: corpus, absolute: true })].sort()
 }
 
 const corpus = join(import.meta.dir, "corpus")
 
-/** Reads the plan of a file. */
+/** Reads the plan from a file. */
 export async function readPlan(path: string): Promise<Plan> {
   const { seed, faults } = (await Bun.file(path).json()) as WrittenPlan
   return { seed: BigInt(seed), faults }
 }
 
-/** A failed history for people: what was asked, what went wrong around it, what was found, and how to see it again. */
+/**
+ * A failed history for people: what was requested, what went wrong around it, what was found, and how to reproduce it.
+ */
 export function tellStory(shortest: Outcome, whole: Outcome): string {
   const seed = `0x${whole.seed.toString(16)}`
   const left = `${shortest.faults.length} of its ${whole.faults.length} faults`
@@ -35,7 +37,7 @@ export function tellStory(shortest: Outcome, whole: Outcome): string {
   ].join("\n")
 }
 
-/** A failed history in a few lines, for a run of many: what was found first, and how it is told whole. */
+/** A failed history in a few lines, for a run of many: the first finding, and how to print all of it. */
 export function tellFailure(seed: string, found: readonly string[]): string {
   const first = found.slice(0, toldAtOnce).map((fault) => fault.split("\n")[0]?.slice(0, 300))
   const more = found.length - first.length

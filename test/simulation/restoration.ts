@@ -11,23 +11,23 @@ import type { Cast } from "./cast.ts"
 import type { Fault } from "./faults.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 
-/** The history's own look at the database, in whose file's place another may be put. */
+/** The history's own connection to the database, whose file may be replaced. */
 export type Store = { db: Database }
 
-/** A back-up that was restored. Milliseconds since the beginning. */
+/** A restored back-up. Milliseconds since the beginning. */
 export type Restoration = {
-  /** What was answered from here on, until all had ended, may be forgotten. */
+  /** Responses from here on, until the restore ended, may be lost. */
   backed_up_at: number
   ended_at: number
-  /** Transactions and events of which the database knows nothing any more. */
+  /** Transactions and events that the database has lost. */
   hashes: Hex[]
   events: string[]
 }
 
-/** An operator who makes a back-up and restores it later, once at most. */
+/** An operator who makes a back-up and restores it later, at most once. */
 export type Restorer = {
   restoration: Restoration | null
-  /** Answers whether it was done, once everything runs again. */
+  /** Returns whether it was done, once everything runs again. */
   restore(fault: Extract<Fault, { kind: "restore" }>): Promise<boolean>
 }
 
@@ -41,7 +41,7 @@ export function createRestorer(simulation: Simulation, cast: Cast, store: Store)
   async function restore({ for_seconds, rest_seconds }: Extract<Fault, { kind: "restore" }>) {
     if (isAsked) return false
     isAsked = true
-    // A brand that is not told of events yet is of no use for their judgement.
+    // A brand without an event subscription yet is of no use for judging events.
     while ((await store.db.read.select().from(webhookEndpoints)).length === 0)
       await sleep(simulation, waitMilliseconds)
     copySqlite(path, backUp)
@@ -64,7 +64,7 @@ export function createRestorer(simulation: Simulation, cast: Cast, store: Store)
     return true
   }
 
-  /** Answers whether the database took it. */
+  /** Returns whether the database accepted it. */
   async function sayRestored(): Promise<boolean> {
     try {
       await cast.visitAlone("operator", ({ context }) => inTurn(context, null, noteRestored))
@@ -84,7 +84,7 @@ export function createRestorer(simulation: Simulation, cast: Cast, store: Store)
   return restorer
 }
 
-/** Whether an answer may be one of which the database knows nothing any more. */
+/** Whether the database may have lost what a response said. */
 export function isForgotten(
   { backed_up_at, ended_at }: Restoration,
   { answered_at }: { answered_at: number },
@@ -93,7 +93,7 @@ export function isForgotten(
 }
 
 const waitMilliseconds = 100
-/** In which everything arrives that was on its way. */
+/** Within this time everything in flight arrives. */
 const lineMilliseconds = 1_000
 
 async function knownTo({ db }: Store): Promise<{ hashes: Hex[]; events: string[] }> {

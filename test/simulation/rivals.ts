@@ -2,8 +2,8 @@ import { claim, transfer } from "./people.ts"
 import type { Met } from "./somebody.ts"
 
 /**
- * Somebody else wants a unit that has its own story, and claims it: through the service, or with a wallet that may take
- * its time. What is somebody's already is handed over to the newcomer instead.
+ * Another person wants a unit that has its own story, and claims it: through the service, or with a wallet that may
+ * take its time. A unit with an owner is transferred to the newcomer instead.
  */
 export async function comeBetween({ person, isOwned }: Met, wallet: number): Promise<void> {
   const { chance } = person
@@ -13,5 +13,5 @@ export async function comeBetween({ person, isOwned }: Met, wallet: number): Pro
   else await claim(person, { wallet, execution, hesitates_seconds })
 }
 
-/** How long wallets take at most, which is longer than most claims. */
+/** The longest that a wallet takes, which is longer than most claims. */
 const mostSeconds = 30

@@ -2,17 +2,17 @@ import { drainMicrotasks } from "bun:jsc"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { type Stream, streamOf } from "./streams.ts"
 
-/** The runtime's own, taken before the seams put another in its place. */
+/** The runtime's own, taken before the seams replace it. */
 const realSetImmediate = globalThis.setImmediate
 
 /** What belongs to one process of the service and ends with it. */
 export type SimulatedProcess = {
-  /** Such as `worker1.0`, the first life of worker1. */
+  /** For example `worker1.0`, the first life of worker1. */
   name: string
   is_dead: boolean
-  /** Until then nothing of it runs, as on a machine that is suspended. */
+  /** Until then the process does not run, as on a suspended machine. */
   frozen_until: number
-  /** How wrong its wall clock is. */
+  /** How far its wall clock is off. */
   skew_milliseconds: number
   /** Seams passed. */
   steps: number
@@ -22,7 +22,7 @@ export type SimulatedProcess = {
   connections: Set<{ crash(): void }>
   /** Called once, when it has died. */
   onDeath: () => void
-  /** How much chance was drawn at an instant. */
+  /** How many random draws there were at an instant. */
   drawn: { at: number; count: number }
   /** The time and sequence of its last UUIDv7. */
   last_id: { milliseconds: number; sequence: number }
@@ -60,10 +60,10 @@ export type ScheduledItem = {
   is_off: boolean
 }
 
-/** How the disk under the database is; what it refuses, every process meets. */
+/** The state of the disk under the database; it affects every process. */
 type Disk = "well" | "full" | "busy" | "failing"
 
-/** One history as it runs: its clock, what is scheduled, and what was seen. Milliseconds since its start. */
+/** One history in progress: its clock, what is scheduled, and what was seen. Milliseconds since its start. */
 export type Simulation = {
   readonly seed: bigint
   /** Milliseconds since 1970 at its start. */
@@ -78,9 +78,9 @@ export type Simulation = {
   steps: number
   /** A rolling hash of everything that happened, in order. */
   hash: bigint
-  /** Every event in words, where somebody wants to read them. */
+  /** Every event in words, if requested. */
   trace: string[] | null
-  /** Where chance is drawn that belongs to no process. */
+  /** The source of random draws that belong to no process. */
   readonly outside: SimulatedProcess
   readonly schedule: Stream
   readonly queue: ScheduledItem[]
@@ -155,14 +155,14 @@ export function sleep(simulation: Simulation, milliseconds: number): Promise<voi
 }
 
 /**
- * Runs one item after the other until `isDone`; all that follows from an item without waiting happens before the
- * next. Throws when `until` passes or nothing is scheduled.
+ * Runs one item after the other until `isDone`; everything that follows from an item without waiting happens before
+ * the next. Throws when `until` passes or nothing is scheduled.
  */
 export async function runUntil(simulation: Simulation, isDone: () => boolean, until: number): Promise<void> {
   while (!(await inTurnOfItsOwn(() => runWhileIdle(simulation, isDone, until)))) {}
 }
 
-/** The same until the real event loop has to go on, for work elsewhere; answers whether it `isDone`. */
+/** The same until the real event loop is needed for work elsewhere; returns whether it `isDone`. */
 function runWhileIdle(simulation: Simulation, isDone: () => boolean, until: number): boolean {
   for (;;) {
     drainMicrotasks()
@@ -172,7 +172,7 @@ function runWhileIdle(simulation: Simulation, isDone: () => boolean, until: numb
   }
 }
 
-/** A turn of the real event loop, whose promises nobody but `work` drains. */
+/** A turn of the real event loop, whose promises only `work` drains. */
 function inTurnOfItsOwn<T>(work: () => T): Promise<T> {
   return new Promise((resolve, reject) => {
     realSetImmediate(() => {
@@ -200,7 +200,7 @@ function runNext(simulation: Simulation, until: number): void {
   item.run()
 }
 
-/** One seam, passed by the current process: it costs time, and the process may die here. */
+/** Passes one seam in the current process: it costs time, and the process may die here. */
 export function passSeam(simulation: Simulation, what: string): void {
   const process = currentProcess()
   if (!process) return
@@ -214,7 +214,7 @@ export function passSeam(simulation: Simulation, what: string): void {
   throw new ProcessDied()
 }
 
-/** Ends a process between two of its statements: its connections break off, its timers never ring. */
+/** Kills a process between two of its statements: its connections break, and its timers never fire. */
 export function kill(simulation: Simulation, process: SimulatedProcess, where: string): void {
   if (process.is_dead) return
   note(simulation, `${process.name} DIES at ${where}`)
@@ -223,7 +223,7 @@ export function kill(simulation: Simulation, process: SimulatedProcess, where: s
   process.onDeath()
 }
 
-/** Adds an event to the hash, and to the trace where there is one, which has `where` in the code besides. */
+/** Adds an event to the hash and, if there is one, to the trace, which also has `where` in the code. */
 export function note(simulation: Simulation, what: string, where = ""): void {
   const line = `${simulation.now.toFixed(3)} ${currentProcess()?.name ?? "-"} ${what}`
   simulation.hash = BigInt(Bun.hash(line, simulation.hash))

@@ -3,7 +3,7 @@ import type { Ground } from "./ground.ts"
 import { type Outcome, playHistory } from "./history.ts"
 
 /**
- * The same history with the fewest faults with which it still fails, by leaving out ever smaller parts of the list
+ * The same history with the fewest faults that still make it fail, by leaving out ever smaller parts of the list
  * (delta debugging, Zeller and Hildebrandt 2002).
  */
 export async function shorten(ground: Ground, outcome: Outcome): Promise<Outcome> {
@@ -21,7 +21,7 @@ export async function shorten(ground: Ground, outcome: Outcome): Promise<Outcome
   return shortest
 }
 
-/** The first that still fails in the same way of those without one part of the list. */
+/** The first history without one part of the list that still fails in the same way. */
 async function shorterOf(ground: Ground, outcome: Outcome, size: number): Promise<Outcome | null> {
   const { seed, faults } = outcome
   const ways = waysOf(outcome)
@@ -33,7 +33,7 @@ async function shorterOf(ground: Ground, outcome: Outcome, size: number): Promis
   return null
 }
 
-/** What was found, without what names one thing of many. */
+/** The findings without the names of individual things. */
 function waysOf({ found }: Outcome): string[] {
   return found.map((sentence) => sentence.replaceAll(/(0x)?[0-9a-f-]*\d[0-9a-f-]*/gi, "#").slice(0, 80))
 }

@@ -2,7 +2,7 @@ import "./seams/install.ts"
 import { parseArgs } from "node:util"
 import type { Outcome, Plan } from "./history.ts"
 
-// The service is loaded after the seams are open.
+// The service is loaded after the seams are in place.
 const { openGround } = await import("./ground.ts")
 const { planOf, playHistory } = await import("./history.ts")
 const { shorten } = await import("./shorten.ts")
@@ -11,9 +11,9 @@ const { corpusFiles, readPlan, tellStory, writtenPlan } = await import("./report
 
 /**
  * `bun run simulate [--seed S] [--count N | --hours H] [--faults F.json | --corpus] [--trace FILE] [--json]
- * [--keep-going] [--whole]`: plays histories from a seed on, or the one of a file, or those that once failed. Ends with
- * 1 at the first that fails, told as a story of the fewest faults; `--whole` leaves the list as it was drawn. `--hours`
- * plays on every core and past those that fail.
+ * [--keep-going] [--whole]`: runs histories from a seed on, or the one of a file, or those that once failed. Exits with
+ * 1 at the first failure, told as a story with the fewest faults; `--whole` keeps the list as it was drawn. `--hours`
+ * runs on every core and continues after failures.
  */
 const { values } = parseArgs({
   options: {

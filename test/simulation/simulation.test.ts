@@ -4,8 +4,8 @@ import { outdated } from "../harness/project-copy.ts"
 import { seedOf } from "../harness/seed.ts"
 import { mutations } from "./mutations.ts"
 
-// Whole histories of the service on a clock of their own, in processes of their own: the seams are those of a whole
-// process. SIMULATION_SEED repeats a run, SIMULATION_HISTORIES makes it longer or shorter.
+// Whole histories of the service on a simulated clock, in separate processes, because the seams affect a whole process.
+// SIMULATION_SEED repeats a run, SIMULATION_HISTORIES makes it longer or shorter.
 
 const seed = seedOf("SIMULATION_SEED")
 const histories = Number(process.env.SIMULATION_HISTORIES ?? 150)

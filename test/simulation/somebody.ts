@@ -3,15 +3,15 @@ import { Forgotten, read } from "./errands.ts"
 import type { Person } from "./people.ts"
 import type { Stream } from "./streams.ts"
 
-/** Who has a unit in hand, and whether it is somebody's. */
+/** A person with a unit in hand, and whether the unit has an owner. */
 export type Met = { person: Person; isOwned: boolean }
 
-/** Who happens to have a unit in hand that has its own story, once its token is active; null where there is none. */
+/** A random person with a unit of the story, once its token is active; null if there is none. */
 export async function somebody(stage: Stage, chance: Stream, asking: Asking): Promise<Met | null> {
   const pairedUnits = () =>
     asking.collections.flatMap((played) => played.paired.map(({ unit_id }) => ({ played, unit_id })))
   await until(stage, async () => pairedUnits().length > 0 || stage.isRestored())
-  // What a restored back-up has forgotten is never paired.
+  // What was lost in a restore is never paired.
   if (pairedUnits().length === 0) return null
   const { played, unit_id } = chance.pick(pairedUnits())
 

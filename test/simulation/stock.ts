@@ -5,8 +5,8 @@ import type { Operator } from "./operator.ts"
 import { chipFor } from "./people.ts"
 
 /**
- * What a brand does once a back-up was restored: it makes units anew that were forgotten, pairs each with the chip that
- * it has, and asks again for replacements. Whoever is curious sends every value once more that was ever taken.
+ * What a brand does after a restore: it creates lost units again, pairs each with the chip that it has, and requests
+ * replacements again. In addition, every value that was ever accepted is sent once more.
  */
 export async function takeStock(stage: Stage, asking: Asking): Promise<void> {
   const told = serialsTold(stage)
@@ -16,12 +16,16 @@ export async function takeStock(stage: Stage, asking: Asking): Promise<void> {
   ])
 }
 
-/** What the operator then finds: the chain has other chips for units than the brand was told of. Answers whether it has. */
+/**
+ * What the operator then finds: units whose chip on the chain is not the one that the brand was told. Returns whether
+ * there are any.
+ */
 export async function askForChipsOnChain(stage: Stage, operator: Operator, asking: Asking): Promise<boolean> {
   let isAsked = false
   for (const played of asking.collections) {
     for (const { unit_id, chip_id_on_chain: chip_id } of await operator.compareChips(played.id)) {
-      // A claim of the service's own that has locked another chip is a fault, which nobody is to mend before it is judged.
+      // A claim by the service itself that has locked in another chip is a fault, which must not be repaired before it
+      // is judged.
       if (await isClaimedHere(stage, played, unit_id)) continue
       await askForChip(stage, played, { unit_id, chip_id })
       isAsked = true
@@ -63,14 +67,14 @@ async function unitFor(
 type Wanted = { unit_id: string; chip_id: string }
 
 async function pairAgain(stage: Stage, token: string, { unit_id, chip_id }: Wanted): Promise<void> {
-  // Whoever heard no answer before may have paired it meanwhile.
+  // A client without a response may have paired it meanwhile.
   const asked = { token, path: "/v1/chips", body: { unit_id, ...chipFor(stage, chip_id) } }
   await stage.clients.ask({ method: "POST", ...asked })
 }
 
 /**
- * The replacement is not known any more, or on its way, or somebody has the unit already. A unit that was issued once
- * more has another serial than before, which goes to the unit that the new chip is paired to.
+ * The replacement is lost or in flight, or the unit already has an owner. A unit that was issued again has a different
+ * serial, while the earlier one goes to the unit that the new chip is paired to.
  */
 async function replaceAgain(
   stage: Stage,
@@ -100,7 +104,7 @@ async function askForChip(
   played.replacements.push({ id, unit_id, previous_chip_id, chip_id })
 }
 
-/** By unit, the serial that it was said to have. */
+/** The serial that was reported for each unit. */
 type SerialsTold = ReadonlyMap<string, number>
 
 function serialsTold({ clients }: Stage): SerialsTold {
@@ -120,12 +124,12 @@ function serialIn({ collection }: Unit): number | null {
   return collection?.token.serial ?? null
 }
 
-/** The chip that is on a thing: the one of its last replacement, if there was any. */
+/** The chip on a product: that of its last replacement, if there was any. */
 function chipOn({ replacements }: CollectionPlayed, { unit_id, chip_id }: Wanted) {
   return replacements.findLast((each) => each.unit_id === unit_id)?.chip_id ?? chip_id
 }
 
-/** Each is refused, unless it was forgotten, in which case it is taken once. */
+/** Each is rejected, unless it was lost, in which case it is accepted once. */
 async function sendValuesAgain({ clients }: Stage): Promise<void> {
   const taken = clients.exchanges.filter(
     ({ method, path, status }) => method === "POST" && path === "/v1/taps" && status === 201,

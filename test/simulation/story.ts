@@ -6,15 +6,15 @@ import { sleep } from "./scheduler.ts"
 import { walletCount } from "./wallets.ts"
 
 /**
- * What becomes of a unit once it is issued. `race`: its chip is replaced and it is claimed at the same time. `linger`:
- * its session is used when it is over.
+ * What happens to a unit once it is issued. `race`: its chip is replaced and it is claimed at the same time. `linger`:
+ * its session is used after it has expired.
  */
 const roles = ["claim", "wallet", "transfer", "replace", "race", "replace_twice", "linger", "keep"] as const
 type Role = (typeof roles)[number]
 
 /**
- * One or two collections, their units paired singly and in bulk, and everything that people then do with a unit, many
- * at once. Ends when everything that was asked for has ended.
+ * One or two collections, their units paired singly and in bulk, and everything that people then do with a unit,
+ * concurrently. Ends when everything that was requested has ended.
  */
 export async function playStory(stage: Stage, key: string, asking: Asking): Promise<void> {
   const { chance, receiver } = stage
@@ -34,7 +34,7 @@ export async function playStory(stage: Stage, key: string, asking: Asking): Prom
   )
 }
 
-/** Reads the feed of events from where it was read to, for ever. */
+/** Keeps reading the feed of events from its last position. */
 export async function followFeed(stage: Stage, key: string, asking: Asking): Promise<void> {
   for (;;) {
     await sleep(stage.simulation, feedMilliseconds)
@@ -44,7 +44,7 @@ export async function followFeed(stage: Stage, key: string, asking: Asking): Pro
 
 const feedMilliseconds = 9_000
 
-/** Reads what the feed has more, to its end. */
+/** Reads the rest of the feed, to its end. */
 export async function readFeed(stage: Stage, key: string, { feed }: Asking): Promise<void> {
   for (;;) {
     const after = feed.at(-1) ?? "0"
@@ -56,7 +56,7 @@ export async function readFeed(stage: Stage, key: string, { feed }: Asking): Pro
     }
     if (answer.status !== 200) throw refused(answer)
     const { events } = answer.body as { events: { id: string }[] }
-    // Whoever else read meanwhile has taken this page.
+    // A concurrent reader has already taken this page.
     if (after !== (feed.at(-1) ?? "0")) continue
     feed.push(...events.map(({ id }) => id))
     if (events.length < feedPage) return
@@ -65,7 +65,7 @@ export async function readFeed(stage: Stage, key: string, { feed }: Asking): Pro
 
 const feedPage = 20
 
-/** Whoever stands at an event that is not kept starts again, and skips what was met before. */
+/** A reader whose cursor was deleted starts again, and skips what it has already seen. */
 async function readFeedAnew(stage: Stage, key: string, feed: string[]): Promise<void> {
   let after = "0"
   for (;;) {
@@ -77,10 +77,10 @@ async function readFeedAnew(stage: Stage, key: string, feed: string[]): Promise<
   }
 }
 
-/** Asks once more for everything that was ever made, whoever heard of it. */
+/** Reads everything again that was ever created, whoever got the response. */
 export async function readAgain({ clients }: Stage, maker: string, { strangers, collections }: Asking) {
   const keys = new Set(collections.map(({ key }) => key))
-  // What was made with a session is a unit's.
+  // What was created with a session belongs to a unit.
   const keyOf = (path: string) =>
     collections.find(({ paired }) => paired.some(({ unit_id }) => path.includes(unit_id)))?.key ?? maker
   const made = new Map<string, string>()

@@ -6,13 +6,13 @@ import { type Stream, streamOf } from "./streams.ts"
 /** What a stranger has got hold of. */
 type Loot = {
   tokens: (string | null)[]
-  /** Ids, chip ids and values that mean something to others. */
+  /** IDs, chip IDs and values that belong to others. */
   values: string[]
 }
 
 const requests = 6
 
-/** Sends requests made from the declarations of the API, right in some places and wrong in others. */
+/** Sends requests generated from the API's schemas, partly valid and partly invalid. */
 export async function sendNonsense(clients: Clients, salt: number, loot: Loot): Promise<void> {
   const chance = streamOf(BigInt(salt), "stranger")
   for (let sent = 0; sent < requests; sent++) {

@@ -1,17 +1,17 @@
-/** A stream of chance that follows from a seed and a name alone: a draw from one moves no other. */
+/** A random stream that follows from a seed and a name alone: a draw from one does not affect another. */
 export type Stream = {
   /** 32 bits. */
   word(): number
-  /** From 0 up to 1. */
+  /** From 0 to 1, excluding 1. */
   fraction(): number
-  /** A whole number from 0 up to, and without, `count`. */
+  /** An integer from 0 to `count`, excluding `count`. */
   below(count: number): number
   between(least: number, most: number): number
   happens(probability: number): boolean
   pick<T>(choices: readonly T[]): T
 }
 
-/** The sfc32 generator of PractRand (Chris Doty-Humphrey), its state filled from the seed and the name. */
+/** The sfc32 generator of PractRand (Chris Doty-Humphrey), with its state derived from the seed and the name. */
 export function streamOf(seed: bigint, name: string): Stream {
   let one = Number(seed & 0xffff_ffffn) | 0
   let two = Number((seed >> 32n) & 0xffff_ffffn) | 0

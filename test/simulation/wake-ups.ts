@@ -4,7 +4,7 @@ import { currentProcess, type SimulatedProcess, type Simulation, scheduleIn } fr
 /** Wake-ups between all processes of a history, as through Redis: they take a moment, and may be lost. */
 export type WakeUpLine = {
   mood: "well" | "lost" | "doubled" | "late"
-  /** One process's end of the line. */
+  /** One process's end of the connection. */
   connect(): WakeUps
 }
 

@@ -5,7 +5,7 @@ import { PoolRefusal } from "./chain/pool.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 
 export const firstWallet = 5
-/** Those of the people of a story, and of those who come between them. */
+/** The wallets of a story's people, and of those who come between them. */
 export const walletCount = 16
 export const rivalCount = 16
 
@@ -25,7 +25,7 @@ export function walletAddress(wallet: number): Address {
   return account(firstWallet + wallet).address
 }
 
-/** The wallet that has an address; throws where nobody's has. */
+/** The wallet that has an address; throws if there is none. */
 export function walletOf(address: string): number {
   const wallets = Array.from({ length: walletCount + rivalCount }, (_each, wallet) => wallet)
   const wallet = wallets.find((each) => walletAddress(each) === address)
@@ -34,9 +34,8 @@ export function walletOf(address: string): number {
 }
 
 /**
- * A person's wallet sends what it was given, again and again until it has ended. Where it ended well, the wallet
- * sees to it from then on that the chain has one that succeeded: after a reorganization it sends a lost one again, and a
- * further one where all failed.
+ * A person's wallet sends its transaction repeatedly until the result is known. After a success it makes sure that the
+ * chain keeps one that succeeded: after a reorganization it sends a lost one again, and a new one if all failed.
  */
 export async function sendFromWallet(
   simulation: Simulation,
@@ -58,7 +57,7 @@ export async function sendFromWallet(
 
 const pauseMilliseconds = 2_000
 
-/** Sees to it for ever that the chain has a call of an account that succeeded. */
+/** Makes sure from then on that the chain has a successful call of an account. */
 export async function keepOnChain(
   simulation: Simulation,
   chain: SimulatedChain,
@@ -72,7 +71,7 @@ export async function keepOnChain(
   }
 }
 
-/** The same bytes for the same nonce, and none that waits with other bytes. */
+/** The same bytes for the same nonce, and no nonce that waits with other bytes. */
 export async function sendNext(
   chain: SimulatedChain,
   owner: Account,
@@ -86,7 +85,7 @@ export async function sendNext(
   await offer(chain, raw)
 }
 
-/** Whether the chain has one of these transactions, and it had an effect: where no contract is, every call succeeds. */
+/** Whether the chain has one of these transactions, and it had an effect: without a contract, every call succeeds. */
 export function hasSucceeded({ blocks }: SimulatedChain, sent: ReadonlyMap<number, Hex>): boolean {
   const hashes = new Set([...sent.values()].map((raw) => keccak256(raw)))
   return blocks.some(({ transactions, receipts }) =>

@@ -20,7 +20,7 @@ import { streamOf } from "./streams.ts"
 import type { WakeUpLine } from "./wake-ups.ts"
 import { account } from "./wallets.ts"
 
-/** Everything that faults act upon. */
+/** Everything that faults act on. */
 export type Surroundings = {
   simulation: Simulation
   cast: Cast
@@ -53,14 +53,14 @@ export type Surroundings = {
   ): void
 }
 
-/** Who makes the blocks. */
+/** The block producer. */
 type Miner = {
   mood: "well" | "none" | "empty" | "fast"
   /** The base fee to which others drive the price, in gwei. */
   gwei: number
   /** Blocks that stay empty after a reorganization. */
   empty_blocks: number
-  /** Transactions of somebody else with a signer's key, which that person insists on. */
+  /** Transactions of another sender with a signer's key, who keeps sending them. */
   stolen: PoolTransaction[]
   reorganizations: number
   /** When each block was made, in milliseconds since the beginning. */
@@ -74,10 +74,10 @@ export function createMiner(): Miner {
 /** The base fee of the first blocks. */
 const firstGwei = 1
 
-/** How what goes wrong now ends. */
+/** How to end each current fault. */
 type Ends = Set<() => void>
 
-/** Makes each fault happen at its time, and an end to it. Faults of one kind that overlap end with the first. */
+/** Makes each fault happen at its time, and ends it. Overlapping faults of one kind end with the first. */
 export function unleash(around: Surroundings, faults: readonly Fault[]): Ends {
   const { simulation } = around
   const ends: Ends = new Set()
@@ -108,7 +108,7 @@ export function calm(around: Surroundings, faults: readonly Fault[], ends: Ends)
   receiver.mood = "well"
   for (const provider of providers) setMood(provider, "well", chain)
   miner.mood = "well"
-  // What was signed with a key that is gone can be offered at no other price.
+  // A transaction signed with a removed key cannot be offered at another price.
   const peace = faults.some(({ kind }) => kind === "rotate") ? firstGwei : dearestPeace
   miner.gwei = Math.min(miner.gwei, peace)
   const dearest = BigInt(dearestPeace) * 10n ** 9n
@@ -120,7 +120,7 @@ export function calm(around: Surroundings, faults: readonly Fault[], ends: Ends)
   }
 }
 
-/** Begins a fault, and answers what ends it. */
+/** Begins a fault, and returns what ends it. */
 function begin(around: Surroundings, fault: Fault): (() => void) | null {
   const { simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner } = around
   switch (fault.kind) {
@@ -217,7 +217,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
   }
 }
 
-/** Work of the world itself, while which no time passes. */
+/** Work of the world itself, during which no time passes. */
 function aside(simulation: Simulation, work: () => Promise<void>): void {
   simulation.busy += 1
   void work().finally(() => {
@@ -225,7 +225,7 @@ function aside(simulation: Simulation, work: () => Promise<void>): void {
   })
 }
 
-/** The last blocks are replaced by as many others, the first of them empty. */
+/** Replaces the last blocks by as many others, the first of them empty. */
 function reorganize(
   { simulation, chain, miner }: Surroundings,
   fault: Extract<Fault, { kind: "reorganize" }>,
@@ -246,14 +246,14 @@ function reorganize(
   })
 }
 
-/** The blocks that a history begins with, which hold the factory. */
+/** The blocks that a history begins with, which contain the factory. */
 export const firstBlocks = 4
 
 function isStolen({ stolen }: Miner, { hash }: PoolTransaction): boolean {
   return stolen.some((each) => each.hash === hash)
 }
 
-/** Makes blocks for ever, one every `blockSeconds`. */
+/** Keeps making blocks, one every `blockSeconds`. */
 export function startMining(
   around: Pick<Surroundings, "simulation" | "chain" | "miner">,
   blockSeconds: number,
@@ -269,7 +269,7 @@ export function startMining(
   })
 }
 
-/** Makes blocks without a pause between them, as a chain does that was late. */
+/** Makes blocks without a pause, as a chain does that was late. */
 export async function mineAtOnce(
   { simulation, chain, miner }: Pick<Surroundings, "simulation" | "chain" | "miner">,
   count: number,
@@ -301,7 +301,7 @@ async function mine(
   return block
 }
 
-/** What others use drives the price up, or lets it come down again. */
+/** Gas used by others drives the price up, or lets it come down again. */
 function othersGas(chain: SimulatedChain, { gwei }: Miner): bigint {
   const difference = Number(headOf(chain).base_fee) / 1e9 - gwei
   if (Math.abs(difference) < gwei / 16) return blockGasLimit / 2n
@@ -313,7 +313,7 @@ function signer(place: number) {
   return account(1 + place)
 }
 
-/** Who uses a nonce instead of the service waits for one that it has used. */
+/** A thief of a nonce waits until the service has used one. */
 function stealInTime(around: Surroundings, fault: Extract<Fault, { kind: "steal" }>): void {
   const { simulation, chain } = around
   const address = signer(fault.signer).address.toLowerCase()
@@ -325,7 +325,7 @@ function stealInTime(around: Surroundings, fault: Extract<Fault, { kind: "steal"
 
 const stealMilliseconds = 200
 
-/** Somebody else uses a signer's key, after what waits or instead of it. */
+/** Another sender uses a signer's key, after the waiting transactions or instead of one. */
 async function steal(
   { chain, miner }: Surroundings,
   fault: Extract<Fault, { kind: "steal" }>,

@@ -1,6 +1,6 @@
 import { integer, pgTable, text } from "drizzle-orm/pg-core"
 
-/** Who wrote transactions for a lane under which epoch of its lease, as triggers of the database saw it. */
+/** Which process wrote transactions for a lane under which epoch of its lease, as recorded by database triggers. */
 export const writers = pgTable("simulation_writers", {
   process: text().notNull(),
   lane_id: text().notNull(),

@@ -16,18 +16,18 @@ import "./jumps.ts"
 import { createPool, type Pool, type PoolTransaction } from "./pool.ts"
 import { createState, type State } from "./state.ts"
 
-/** A chain with an EVM of its own, which makes a block when it is told to and follows the fork it is told to. */
+/** A chain with its own EVM, which makes a block and switches forks on request. */
 export type SimulatedChain = {
   chain_id: number
   blocks: Block[]
   pool: Pool
   state: State
   evm: EVM
-  /** Gas that others use in each block, which moves the base fee. */
+  /** Gas used by others in each block, which moves the base fee. */
   others_gas: bigint
-  /** The base fee of the next block, where it jumps, as it does on chains with rules of their own. */
+  /** The base fee of the next block if it jumps, as on chains with rules of their own. */
   jump_to_base_fee: bigint | null
-  /** How many reorganizations there were: the same content has another hash after each. */
+  /** How many reorganizations there have been: the same content has a different hash after each. */
   forks: number
 }
 
@@ -60,7 +60,7 @@ type Executed = {
   created: Hex | null
 }
 
-/** What a transaction or a call runs with. */
+/** The context of a transaction or a call. */
 export type Call = Pick<PoolTransaction, "from" | "to" | "data" | "gas" | "value">
 
 export const blockGasLimit = 30_000_000n
@@ -86,7 +86,7 @@ export async function openChain(chainId: number, genesis: number, funded: string
   return await chainOver(chainId, state, [first])
 }
 
-/** A chain of its own that begins where another one is. */
+/** A separate chain that continues from another one. */
 export async function copyChain(chain: SimulatedChain): Promise<SimulatedChain> {
   return await chainOver(chain.chain_id, chain.state.fork(), [...chain.blocks])
 }
@@ -110,13 +110,13 @@ export function headOf({ blocks }: SimulatedChain): Block {
   return blocks[blocks.length - 1] as Block
 }
 
-/** An account as a block has it; as the newest one does, unless a height is given. */
+/** An account as of a block; the newest, unless a height is given. */
 export function accountOf({ state, blocks }: SimulatedChain, address: string, height = blocks.length - 1) {
   const account = state.accountAt(createAddressFromString(address), height)
   return { nonce: Number(account?.nonce ?? 0n), balance: account?.balance ?? 0n }
 }
 
-/** Makes one block of what the pool holds and pays the base fee; `chosen` leaves some of it out. */
+/** Makes one block from the transactions in the pool that pay the base fee; `chosen` leaves some of them out. */
 export async function mineBlock(
   chain: SimulatedChain,
   timestamp: number,
@@ -163,7 +163,7 @@ export async function mineBlock(
   return block
 }
 
-/** Forgets the blocks above a height. What they held waits again, but for what is not kept. */
+/** Removes the blocks above a height. Their transactions return to the pool, except those not to be kept. */
 export function forgetBlocks(
   chain: SimulatedChain,
   height: number,
@@ -176,7 +176,7 @@ export function forgetBlocks(
     if (isKept(transaction)) chain.pool.putBack(transaction)
 }
 
-/** The bytes taken apart; the same for ever, so that each signature is looked at once. */
+/** Parses the raw bytes; cached, so that each signature is verified once. */
 export async function readTransaction(raw: Hex): Promise<PoolTransaction> {
   const hash = keccak256(raw)
   const known = transactionsRead.get(hash)
@@ -202,7 +202,7 @@ export async function readTransaction(raw: Hex): Promise<PoolTransaction> {
 
 const transactionsRead = new Map<Hex, PoolTransaction>()
 
-/** Runs a call on the state as it is, which it changes; the price is per gas. */
+/** Executes a call on the current state, which it changes; the price is per gas. */
 export async function execute(
   { state, evm }: SimulatedChain,
   call: Call,
@@ -250,7 +250,7 @@ export async function execute(
 
 const nothing = { is_success: false, logs: [] } satisfies Partial<Executed>
 
-/** The factory and its desk, as the first transactions of their admin, without signatures. */
+/** The factory and its desk, as its admin's first transactions, without signatures. */
 export async function deployContracts(
   chain: SimulatedChain,
   admin: Hex,
@@ -268,7 +268,7 @@ export async function deployContracts(
   return { factory_address, desk_address }
 }
 
-/** The admin says that the service ends, after the delay that the factory demands. */
+/** The admin announces the release, which takes effect after the factory's delay. */
 export async function announceRelease(chain: SimulatedChain, factory: Hex, admin: Hex): Promise<void> {
   await sendAs(
     chain,
@@ -278,7 +278,7 @@ export async function announceRelease(chain: SimulatedChain, factory: Hex, admin
   )
 }
 
-/** Mines a transaction of somebody, a second after the newest block. Throws where it has no success. */
+/** Mines a transaction of a sender, a second after the newest block. Throws if it fails. */
 async function sendAs(chain: SimulatedChain, sender: Hex, to: Hex | null, data: Hex): Promise<void> {
   const from = sender.toLowerCase()
   const { nonce } = accountOf(chain, from)
@@ -288,7 +288,7 @@ async function sendAs(chain: SimulatedChain, sender: Hex, to: Hex | null, data: 
   if (!receipts[0]?.is_success) throw new Error(`a transaction of ${sender} failed: ${receipts[0]?.error}`)
 }
 
-/** EIP-1559, with what others use. */
+/** EIP-1559, including the gas used by others. */
 export function nextBaseFee({ others_gas }: SimulatedChain, parent: Block): bigint {
   const target = blockGasLimit / 2n
   const used = smaller(parent.gas_used + others_gas, blockGasLimit)

@@ -21,7 +21,7 @@ import { type Stream, streamOf } from "../streams.ts"
 import { headOf, mineBlock, nextBaseFee, openChain, type SimulatedChain } from "./chain.ts"
 import { answerRpc, RpcRefusal, wholeView } from "./json-rpc.ts"
 
-// The simulated chain says what a real node says: the same bytes in, the same receipts, logs, gas and errors out.
+// The simulated chain behaves like a real node: the same bytes in, the same receipts, logs, gas and errors out.
 
 const seed = BigInt(seedOf("DIFFERENTIAL_SEED"))
 const accounts = [0, 1, 2, 5, 6].map((index) => accountAt(index))
@@ -44,7 +44,7 @@ beforeAll(async () => {
     Number(genesis.timestamp),
     accounts.map(({ address }) => address),
   )
-  // anvil's own first block costs what its genesis does, which is not the rule.
+  // anvil's own first block has the base fee of its genesis, which is not the rule.
   await anvil.client.setNextBlockBaseFeePerGas({ baseFeePerGas: nextBaseFee(chain, headOf(chain)) })
   const grants = signers.map((account) => ({ account, roles: 15n }))
   const fields = [admin.address, zeroAddress, accountAt(3).address, grants, "https://base.test"] as const
@@ -200,13 +200,13 @@ async function sendBoth(account: Account, content: Content): Promise<void> {
   nonces.set(account.address, nonce + 1)
 }
 
-/** What each said to the same bytes. */
+/** Each one's response to the same bytes. */
 async function refusals(raw: Hex): Promise<string[]> {
   const said = [await simulated("eth_sendRawTransaction", [raw]), await real("eth_sendRawTransaction", [raw])]
   return said.map(({ error }) => (error ? classifySendError(error.message.toLowerCase()) : "taken"))
 }
 
-/** One block on both, and all that can be asked about it. */
+/** Mines one block on both, and compares everything that can be queried about it. */
 async function mineBoth(): Promise<void> {
   const timestamp = headOf(chain).timestamp + 2
   await anvil.client.setNextBlockTimestamp({ timestamp: BigInt(timestamp) })
@@ -245,13 +245,13 @@ async function real(method: string, params: unknown[]): Promise<Said> {
       (cause) => cause instanceof RpcRequestError,
     )
     if (!(said instanceof RpcRequestError)) throw error
-    // anvil says the name of the error after the colon, which nodes do not.
+    // anvil puts the name of the error after the colon, which nodes do not.
     const message = said.details.replace(/^execution reverted:.*/s, "execution reverted")
     return { error: { message, data: said.data as Hex | undefined } }
   }
 }
 
-/** What of a receipt does not depend on how blocks are hashed. */
+/** The part of a receipt that does not depend on how blocks are hashed. */
 function receiptIn({ result }: Said) {
   const receipt = result as Record<string, unknown> & { logs: Log[] }
   const { transactionHash, transactionIndex, blockNumber, from, to, cumulativeGasUsed, gasUsed } = receipt
@@ -287,7 +287,7 @@ async function nextSerial(): Promise<number> {
   return Number((await simulated("eth_call", [{ to: collection, data }, "latest"])).result) + 1
 }
 
-/** Too little now and then. */
+/** Sometimes too little. */
 function gasOf(chance: Stream): bigint {
   return chance.happens(0.85) ? 500_000n : BigInt(45_000 + chance.below(60_000))
 }
@@ -310,7 +310,7 @@ function packed(chips: number[]): Hex {
   return concatHex(chips.map((chip) => numberToHex(chip, { size: 5 })))
 }
 
-/** Something that the contract accepts from this sender, or not. */
+/** A call that the contract may or may not accept from this sender. */
 async function callOf(chance: Stream, sender: Account): Promise<Hex> {
   const serial = BigInt(1 + chance.below(12))
   const recipient = chance.pick([...accounts.map(({ address }) => address), zeroAddress, collection])

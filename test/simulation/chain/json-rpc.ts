@@ -14,12 +14,12 @@ import {
 import { PoolRefusal } from "./pool.ts"
 
 /**
- * What a node knows of the chain: the blocks up to a height, and of those above it, up to its head, only that they are
- * empty, which is to follow another fork.
+ * What a node knows of the chain: the blocks up to a height; above it, up to its head, it has only empty ones, which
+ * makes it follow another fork.
  */
 export type View = { known: number; head: number }
 
-/** A JSON-RPC error in a node's own words. */
+/** A JSON-RPC error with a node's own message. */
 export class RpcRefusal extends Error {
   override name = "RpcRefusal"
   constructor(
@@ -64,7 +64,7 @@ export async function answerRpc(
     case "eth_call":
       return (await runCall(chain, view, first as CallFields, second)).answer
     case "eth_estimateGas":
-      // As nodes do, somewhat more than it used, because inner calls get only a part of what is left.
+      // Like nodes, somewhat more than it used, because inner calls get only part of the remaining gas.
       return toHex(((await runCall(chain, view, first as CallFields, second)).gas_used * 6n) / 5n)
     case "eth_maxPriorityFeePerGas":
       return toHex(tip)
@@ -85,7 +85,7 @@ export async function answerRpc(
   }
 }
 
-/** What every node advises to offer beside the base fee. */
+/** The tip that every node suggests. */
 export const tip = 1_000_000_000n
 
 type CallFields = { from?: string; to?: string; data?: Hex; input?: Hex; gas?: Hex; value?: Hex }
@@ -104,7 +104,7 @@ function numberOf(view: View, tag: unknown): number {
   return tag === "earliest" ? 0 : Number(tag)
 }
 
-/** The height whose state a node shows for a block. */
+/** The height whose state a node uses for a block. */
 function heightOf(view: View, tag: unknown): number {
   const number = numberOf(view, tag)
   if (number > view.head) throw new RpcRefusal(-32000, "header not found")
@@ -117,7 +117,7 @@ function blockAt(chain: SimulatedChain, view: View, tag: unknown): Block | undef
   return number <= view.known ? chain.blocks[number] : otherBlock(chain, view, number)
 }
 
-/** An empty block of the fork that a node follows by itself. */
+/** An empty block of the node's own fork. */
 function otherBlock(chain: SimulatedChain, { known }: View, number: number): Block {
   const last = chain.blocks[known] as Block
   const hashAt = (at: number) =>
@@ -143,7 +143,7 @@ function blockWithHash(chain: SimulatedChain, view: View, hash: string): Block |
   return undefined
 }
 
-/** `pending` counts what waits, too. */
+/** `pending` includes waiting transactions. */
 function nonceAt(chain: SimulatedChain, view: View, address: string, tag: unknown): number {
   let { nonce } = accountOf(chain, address, heightOf(view, tag))
   while (tag === "pending" && chain.pool.holds(address, nonce)) nonce += 1
@@ -255,7 +255,7 @@ function presentMined(chain: SimulatedChain, block: Block, index: number) {
   }
 }
 
-/** The block that holds a transaction, as far as the node knows. */
+/** The block that contains a transaction, as far as the node knows. */
 function placeOf(chain: SimulatedChain, view: View, hash: string): { block: Block; index: number } | null {
   for (let number = view.known; number >= 0; number--) {
     const block = chain.blocks[number]

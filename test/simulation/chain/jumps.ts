@@ -1,7 +1,7 @@
 import { Interpreter } from "../../../node_modules/@ethereumjs/evm/dist/esm/interpreter.js"
 
-// The EVM takes a contract's code apart in each call, which costs more than to run it. What it finds follows from the
-// code, of which a chain and its copies have one array.
+// The EVM analyzes a contract's code at each call, which costs more than executing it. The result depends only on the
+// code, of which a chain and its copies share one array.
 
 type Parts = ReturnType<Interpreter["_getValidJumpDestinations"]>
 

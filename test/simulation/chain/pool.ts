@@ -1,6 +1,6 @@
 import type { Hex } from "viem"
 
-/** A signed transaction, taken apart. Addresses in lower case. */
+/** A signed transaction, parsed. Addresses are in lower case. */
 export type PoolTransaction = {
   hash: Hex
   from: string
@@ -13,16 +13,16 @@ export type PoolTransaction = {
   value: bigint
 }
 
-/** What waits to be mined, under the rules that public pools keep. */
+/** Transactions waiting to be mined, under the rules of public pools. */
 export type Pool = {
-  /** Takes a transaction, or throws `PoolRefusal` in the words of a node. */
+  /** Accepts a transaction, or throws `PoolRefusal` with a node's message. */
   take(transaction: PoolTransaction, sender: { nonce: number; balance: bigint }, baseFee: bigint): void
-  /** Puts back what a reorganization threw out, unless its place is taken. */
+  /** Puts back what a reorganization removed, unless its nonce is taken. */
   putBack(transaction: PoolTransaction): void
-  /** Forgets what a block made useless. */
+  /** Drops what a block made obsolete. */
   dropUsed(nonceOf: (address: string) => number): void
   drop(transaction: PoolTransaction): void
-  /** Whether some sender's transaction with this nonce waits. */
+  /** Whether a transaction of some sender with this nonce is waiting. */
   holds(address: string, nonce: number): boolean
   /** By sender, then nonce. */
   all(): PoolTransaction[]
@@ -62,7 +62,7 @@ export function createPool(): Pool {
       if (present && !isRaised(present, transaction))
         throw new PoolRefusal("replacement transaction underpriced")
       const own = [...places.values()].filter((each) => each.from === from).length
-      // Public pools always let in what the others wait for, or none of those would ever leave.
+      // Public pools always accept the transaction that the others wait for, or none of those would ever leave.
       if (!present && own >= placesPerSender && nonce > sender.nonce)
         throw new PoolRefusal(`account limit exceeded: pooled ${own} txs`)
       for (let below = sender.nonce; below < nonce; below++)
@@ -88,7 +88,7 @@ export function createPool(): Pool {
   }
 }
 
-/** Both fees a tenth above what is there. */
+/** Both fees are ten percent above the present ones. */
 function isRaised(before: PoolTransaction, wanted: PoolTransaction): boolean {
   const isMore = (one: bigint, other: bigint) => one * 10n >= other * 11n
   return (

@@ -3,29 +3,29 @@ import { Account, type Address } from "@ethereumjs/util"
 import { keccak256, toBytes } from "viem"
 
 /**
- * The state of a chain by address and slot, with a history by height, so that it is read at any height and a
- * reorganization forgets heights. Without a trie: nobody asks for its root.
+ * The state of a chain by address and slot, with a history by height, so that it can be read at any height and a
+ * reorganization can drop heights. It has no trie, because its root is never needed.
  */
 export type State = StateManagerInterface & {
-  /** An account as a block has it. */
+  /** An account as of a block. */
   accountAt(address: Address, height: number): Account | undefined
   codeAt(address: Address, height: number): Uint8Array
-  /** What the EVM reads from now on is of this height; infinity is the newest, with what is not in a block yet. */
+  /** From now on the EVM reads at this height; infinity is the newest state, including what is not in a block yet. */
   readAt(height: number): void
   beginTransaction(): void
-  /** Keeps what was written as the block of this height. */
+  /** Stores what was written as the block of this height. */
   keepBlock(height: number): void
-  /** Forgets what was written and is in no block. */
+  /** Drops what was written and is in no block. */
   discard(): void
-  /** Forgets every block above a height. */
+  /** Drops every block above a height. */
   rewind(height: number): void
-  /** A state of its own with the same blocks. */
+  /** A separate state with the same blocks. */
   fork(): State
 }
 
 type Value = Account | Uint8Array | undefined
 type Version = { height: number; value: Value }
-/** What a write replaced. */
+/** The value that a write replaced. */
 type Undo = { key: string; was_dirty: boolean; value: Value }
 type Kept = { versions: Map<string, Version[]>; touched: string[][] }
 
@@ -122,7 +122,7 @@ export function createState(kept: Kept = { versions: new Map(), touched: [] }): 
     },
     async clearStorage() {},
     originalStorageCache: {
-      // What a slot held when its transaction began decides what it costs.
+      // The gas cost depends on what a slot held when its transaction began.
       async get(address, slot) {
         const key = slotKey(address, slot)
         return bytesOf(before.has(key) ? before.get(key) : read(key))

@@ -1,8 +1,8 @@
 import { createRequire } from "node:module"
 import { currentProcess, served } from "../scheduler.ts"
 
-// Chance follows from the seed, the process, the instant and the count within the instant, so that what libraries keep
-// from one history to the next shifts nothing. Cryptography itself is real, but for the keys that it makes.
+// Randomness follows from the seed, the process, the instant and the count within the instant, so that what libraries
+// cache from one history to the next shifts nothing. Cryptography itself is real, except for the generated keys.
 
 const require = createRequire(import.meta.url)
 const nodeCrypto = require("node:crypto") as Record<string, unknown>
@@ -32,7 +32,7 @@ function drawBytes(size: number): Buffer {
   return fill(Buffer.alloc(size))
 }
 
-/** A UUID of RFC 9562 with this version; the other bits stand as they are. */
+/** A UUID of RFC 9562 with this version; the other bits are kept. */
 function uuidText(bytes: Buffer, version: number): string {
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | (version << 4)
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80
@@ -41,7 +41,7 @@ function uuidText(bytes: Buffer, version: number): string {
 
 const drawUuid = () => uuidText(drawBytes(16), 4) as ReturnType<typeof crypto.randomUUID>
 
-/** A key of P-256, the only ones that the service makes. */
+/** A P-256 key, the only kind that the service generates. */
 function drawKeyPair() {
   const ecdh = createECDH("prime256v1")
   const scalar = drawBytes(32)
@@ -68,7 +68,7 @@ Object.assign(nodeCrypto, {
   randomInt: (least: number, most: number) => least + Math.floor(Math.random() * (most - least)),
 })
 
-// Work on other threads: nothing goes on until it is done.
+// Work on other threads: nothing continues until it is done.
 const subtle = crypto.subtle as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>
 for (const name of ["sign", "verify", "digest", "importKey", "deriveBits", "encrypt", "decrypt"]) {
   const native = subtle[name]?.bind(crypto.subtle)
@@ -86,7 +86,7 @@ for (const name of ["sign", "verify", "digest", "importKey", "deriveBits", "encr
 }
 
 /**
- * The next UUIDv7 of a process, its sequence as the method 2 of RFC 9562, section 6.2. The runtime keeps time and
+ * The next UUIDv7 of a process, with its sequence by method 2 of RFC 9562, section 6.2. The runtime keeps time and
  * sequence for the whole process, which all processes of a history would share.
  */
 function nextId(): string {

@@ -1,8 +1,8 @@
 import { currentProcess, note, type ScheduledItem, scheduleIn, served } from "../scheduler.ts"
 
-// The clock and the timers of the whole process, which follow the history that is served.
+// The clock and the timers of the whole process, which follow the history being served.
 
-/** What the runtime does by itself; the time that real work takes is measured with it. */
+/** The runtime's own functions, also used to measure real time. */
 export const real = {
   setImmediate: globalThis.setImmediate,
   setTimeout: globalThis.setTimeout,
@@ -55,7 +55,7 @@ function clear(timer: unknown): void {
   else real.clearTimeout(timer as Timer)
 }
 
-/** With it the router empties a cache of the whole process, once; no history has anything of it. */
+/** With this timer the router clears a cache of the whole process, once; it does not affect histories. */
 const routerCacheMilliseconds = 295_000
 
 function setSimulatedTimeout(ring: (...given: unknown[]) => void, milliseconds = 0, ...given: unknown[]) {

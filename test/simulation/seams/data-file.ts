@@ -2,9 +2,9 @@ import type { Database, Statement } from "bun:sqlite"
 import { statSync } from "node:fs"
 import { createRequire } from "node:module"
 
-// What SQLite keeps of a file in memory is of no use after a commit by another connection, and eight of them would
-// read nearly all of it anew for each statement. So all processes of a history write through one connection, one at a
-// time, and another one shows what is committed while somebody writes.
+// SQLite's page cache is invalid after a commit by another connection, and eight connections would reread nearly
+// everything for each statement. So all processes of a history write through one connection, one at a time, and another
+// one shows what is committed while somebody writes.
 
 const require = createRequire(import.meta.url)
 const sqlite = require("bun:sqlite") as typeof import("bun:sqlite")
@@ -12,16 +12,16 @@ const RealDatabase = sqlite.Database
 const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = sqlite.constants
 const openFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
 
-/** An open file: its connections, and by whose leave they are open. */
+/** An open file: its connections, and who uses them. */
 type DataFile = {
   readonly path: string
   readonly inode: number
   readonly main: Prepared
-  /** There once it was needed. */
+  /** Created when it is first needed. */
   beside: Prepared | null
-  /** Who began the database transaction that is open in `main`, where one is. */
+  /** Who began the transaction that is open in `main`, if there is one. */
   holder: object | null
-  /** The process that writes now, as the triggers see it. */
+  /** The process that is writing, as the triggers see it. */
   writer: string | null
   readonly users: Set<object>
   readonly settings: Set<string>
@@ -31,7 +31,7 @@ type Prepared = { connection: Database; statements: Map<string, Statement> }
 
 const files = new Map<string, DataFile>()
 
-/** The file as it is there now; another one may have been put in its place. */
+/** The file as it is now; another one may have been put in its place. */
 export function openFile(path: string, user: object): DataFile {
   const known = files.get(path)
   const file = known && known.inode === inodeOf(path) ? known : openAnew(path)
@@ -53,7 +53,7 @@ function openAnew(path: string): DataFile {
   return file
 }
 
-/** The last one who leaves closes it. */
+/** The last user closes it. */
 export function leaveFile(file: DataFile, user: object): void {
   file.users.delete(user)
   if (file.users.size > 0) return
@@ -64,12 +64,12 @@ export function leaveFile(file: DataFile, user: object): void {
   if (files.get(file.path) === file) files.delete(file.path)
 }
 
-/** Whether somebody else has a database transaction open. */
+/** Whether somebody else has a transaction open. */
 export function isHeldByAnother({ holder, main }: DataFile, user: object): boolean {
   return holder !== user && main.connection.inTransaction
 }
 
-/** A setting of a connection, which both have. */
+/** A setting of a connection, applied to both. */
 export function setIn(file: DataFile, pragma: string): void {
   if (file.settings.has(pragma)) return
   file.settings.add(pragma)
@@ -77,7 +77,7 @@ export function setIn(file: DataFile, pragma: string): void {
   file.beside?.connection.run(pragma)
 }
 
-/** A statement on the connection through which this one sees what it may see. */
+/** A statement on the connection that shows what this user may see. */
 export function statementFor(file: DataFile, user: object, text: string): Statement {
   return prepared(isHeldByAnother(file, user) ? besideOf(file) : file.main, text)
 }
@@ -90,7 +90,7 @@ function besideOf(file: DataFile): Prepared {
 }
 
 function connect(path: string): Prepared {
-  // All that open the file are in this one process, which need not ask the system for locks.
+  // Everything that opens the file is in this one process, which needs no file locks.
   return { connection: new RealDatabase(`file:${path}?vfs=unix-excl`, openFlags), statements: new Map() }
 }
 
@@ -102,7 +102,7 @@ function prepared({ connection, statements }: Prepared, text: string): Statement
   return statement
 }
 
-/** From now on what is written is by this process. */
+/** From now on writes are by this process. */
 export function nameWriter(file: DataFile, name: string): void {
   if (file.writer === name) return
   const { connection } = file.main

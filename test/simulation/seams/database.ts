@@ -2,7 +2,7 @@ import { createRequire } from "node:module"
 import { currentProcess, passSeam, served } from "../scheduler.ts"
 import { isHeldByAnother, leaveFile, nameWriter, openFile, setIn, statementFor } from "./data-file.ts"
 
-// Real SQLite, whose connections belong to a process and break off with it, on a disk that may refuse.
+// Real SQLite, with connections that belong to a process and break with it, on a disk that may fail.
 
 type Values = (...params: never[]) => unknown[][]
 
@@ -48,11 +48,11 @@ class SimulatedDatabase {
     return this.#file.main.connection.run(text)
   }
 
-  /** What is for one connection only is kept here: nobody waits for another one, and a reader writes nothing. */
+  /** Settings of a single connection are kept here: nobody waits for another one, and a reader writes nothing. */
   #set(pragma: string): void {
     if (pragma.startsWith("pragma busy_timeout")) return
     if (pragma === "pragma query_only = on") this.#isReader = true
-    // Processes die here, but the power stays: what the system was given is on the disk.
+    // Processes die here, but the power stays on: what the system accepted is on the disk.
     else setIn(this.#file, pragma === "pragma synchronous = full" ? "pragma synchronous = off" : pragma)
   }
 
@@ -71,13 +71,13 @@ class SimulatedDatabase {
     return { values, finalize: () => {} }
   }
 
-  /** A full disk ends the whole transaction, or only the statement. */
+  /** A full disk rolls back the whole transaction, or only the statement. */
   #refuseFull(): never {
     if (this.inTransaction && Math.random() < 0.5) this.#exec("rollback")
     throw refusal("SQLITE_FULL", "database or disk is full")
   }
 
-  /** What the death of the process does to it: what was not committed is gone. */
+  /** What the death of the process does: uncommitted work is gone. */
   crash(): void {
     if (this.inTransaction) this.#exec("rollback")
     leaveFile(this.#file, this)

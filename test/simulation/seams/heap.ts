@@ -1,2 +1,2 @@
-// Every app that is built has the whole heap collected, and every process of a history shares one heap.
+// Building an app triggers a full garbage collection, and all processes of a history share one heap.
 Bun.gc = () => {}

@@ -1,4 +1,4 @@
-// Imported before anything else: what it replaces must be replaced before the service is loaded.
+// Imported first: the replacements must be in place before the service is loaded.
 import "./clock.ts"
 import "./chance.ts"
 import "./database.ts"

@@ -1,17 +1,17 @@
 import { currentProcess, passSeam, type SimulatedProcess, scheduleIn, served } from "../scheduler.ts"
 
-// The line between the service and its providers.
+// The connection between the service and its providers.
 
-/** What comes back from a provider; `silent` never comes. */
+/** What comes back from a provider; `silent` never does. */
 export type Said = { status: number; body: string } | "silent"
 
-/** A request as it came. */
+/** A request as received. */
 export type Sent = { text: string; headers: Headers }
 
-/** Serves the requests to one address. */
+/** Handles the requests to one URL. */
 export type Serve = (body: unknown, asker: SimulatedProcess | null, sent: Sent) => Promise<Said>
 
-/** Who serves an address, in the history that runs. */
+/** The handler of each URL in the running history. */
 export const servers = new Map<string, Serve>()
 
 const [fastest, slowest] = [0.2, 20]
@@ -37,7 +37,7 @@ async function fetchSimulated(url: string | URL | Request, init?: RequestInit): 
           passSeam(simulation, `is answered ${said.status}`)
           resolve(responseOf(said))
         } catch {
-          // It died with the answer in its hands.
+          // It died before it could send the response.
         }
       })
     }
