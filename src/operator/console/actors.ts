@@ -3,6 +3,7 @@ import type { Queries } from "../../db/database.ts"
 import { actors } from "../../db/schema.ts"
 import type { MachineName } from "../../engine/actors/lifecycles.ts"
 import { innermostStates } from "../charts/machine-charts.ts"
+import { shareAnswer } from "./shared-answer.ts"
 
 /** How many actors are in each state, by machine and state; empty states are left out. */
 export type Counts = Record<string, Record<string, number>>
@@ -24,21 +25,10 @@ async function countActors(queries: Queries): Promise<Counts> {
 
 /** Counts at most once a second for all viewers, and never for more than a twentieth of the time. */
 export function createCounts(queries: Queries): () => Promise<Counts> {
-  let known: Promise<Counts> | undefined
-  let freshUntil = 0
-  return () => {
-    if (known && performance.now() < freshUntil) return known
-    const begin = performance.now()
-    freshUntil = Number.POSITIVE_INFINITY
-    known = countActors(queries).finally(() => {
-      const end = performance.now()
-      freshUntil = end + Math.max(1_000, 20 * (end - begin))
-    })
-    return known.catch((error: unknown) => {
-      freshUntil = 0
-      throw error
-    })
-  }
+  return shareAnswer(
+    () => countActors(queries),
+    (took) => Math.max(1_000, 20 * took),
+  )
 }
 
 type ListedActor = { id: string; state: string; organization_id: string | null; updated_at: Date }

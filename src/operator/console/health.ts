@@ -7,24 +7,17 @@ import { type WebhookState, webhookStates } from "../stories/webhook-states.ts"
 import { readChainStatus } from "../verbs/chain-status.ts"
 import { describeDoubled } from "../verbs/found-serials.ts"
 import { findStuck, mostStuck } from "../verbs/stuck.ts"
+import { shareAnswer } from "./shared-answer.ts"
 
 /** One thing that an operator looks at first. `address` links to more, if there is more. */
 export type Sign = { is_wrong: boolean; text: string; address: string | null }
 
 /** What is wrong now, then what is right; read at most every five seconds for all viewers. */
 export function createHealth(context: Context): () => Promise<Sign[]> {
-  let known: Promise<Sign[]> | undefined
-  let freshUntil = 0
-  return () => {
-    const now = performance.now()
-    if (known && now < freshUntil) return known
-    freshUntil = now + freshMilliseconds
-    known = readSigns(context)
-    known.catch(() => {
-      freshUntil = 0
-    })
-    return known
-  }
+  return shareAnswer(
+    () => readSigns(context),
+    () => freshMilliseconds,
+  )
 }
 
 const freshMilliseconds = 5_000
