@@ -32,7 +32,7 @@ export async function runJourney(find: FindService, progress: Progress): Promise
   const over = new AbortController()
   const told = noteEvents(api, progress, over.signal).catch(() => {})
   try {
-    return await travel(api, find, progress)
+    return await travel({ api, find, progress })
   } finally {
     over.abort()
     await told
@@ -45,37 +45,19 @@ async function noteEvents(api: ServiceClient, progress: Progress, signal: AbortS
     progress.note(`· event ${type}${unit_id ? ` of unit ${unit_id}` : ""}`)
 }
 
-async function travel(api: ServiceClient, find: FindService, progress: Progress): Promise<Journey> {
+type Trip = { api: ServiceClient; find: FindService; progress: Progress }
+
+async function travel(trip: Trip): Promise<Journey> {
+  const { api, find, progress } = trip
   const [owner, friend] = (await find()).wallets
   if (!owner || !friend) throw new Error("dev.json names no wallets")
 
-  const collection = await progress.step("collection deployed", async () => {
-    const { id } = await dataOf(api.POST("/v1/collections", { body: { name: "Autumn Jackets" } }))
-    return await waitForCollection(api, id, patience)
-  })
-  progress.note(`contract ${collection.contract.address} on chain ${collection.contract.chain_id}`)
-
-  const units = await progress.step(`${unitCount} units created`, () =>
-    Promise.all(
-      Array.from({ length: unitCount }, (_, index) =>
-        dataOf(
-          api.POST("/v1/units", { body: { collection_id: collection.id, name: `Jacket ${index + 1}` } }),
-        ),
-      ),
-    ),
-  )
-  const paired = await progress.step("test chips paired in bulk", () => {
-    const chips = units.map((unit) => ({ unit_id: unit.id, is_test: true as const }))
-    return dataOf(api.POST("/v1/chips/bulk", { body: { chips } }))
-  })
-  const issued = await progress.step("units issued on chain", () =>
-    Promise.all(units.map(({ id }) => waitForUnit(api, id, patience))),
-  )
-  const serials = issued.map((unit) => unit.collection?.token.serial ?? null)
+  const { collection, units, chips } = await issueUnits(trip)
+  const serials = units.map((unit) => unit.collection?.token.serial ?? null)
   progress.note(`serials ${serials.join(", ")}`)
 
   const [unit, otherUnit] = units
-  const [chip] = paired.chips
+  const [chip] = chips
   if (!unit || !otherUnit || !chip)
     throw new Error("the service answered fewer units or chips than were sent")
   const path = { unit_id: unit.id }
@@ -102,21 +84,13 @@ async function travel(api: ServiceClient, find: FindService, progress: Progress)
   const { ownership } = await dataOf(api.GET("/v1/units/{unit_id}", { params: { path } }))
   progress.note(`owner ${ownership.owner}, as the chain says`)
 
-  const replacement = await progress.step("another unit's chip replaced", async () => {
-    const other = { unit_id: otherUnit.id }
-    const opened = await dataOf(
-      api.POST("/v1/units/{unit_id}/chip-replacements", { params: { path: other }, body: { is_test: true } }),
-    )
-    return await waitForChipReplacement(api, opened, patience)
-  })
-  progress.note(`transaction ${replacement.transaction_hash}`)
-
+  const replacement = await replaceChip(trip, otherUnit.id)
   const issuance = await progress.step("chain's own record read", async () =>
     readChain(await find(), collection.contract.address as Hex),
   )
   return {
     collection: { id: collection.id, ...collection.contract },
-    units: issued.map(({ id }, index) => ({ id, serial: serials[index] ?? null })),
+    units: units.map(({ id }, index) => ({ id, serial: serials[index] ?? null })),
     transactions: {
       issuance: issuance.transaction_hashes,
       claim: claim.transaction_hash ?? "",
@@ -126,6 +100,47 @@ async function travel(api: ServiceClient, find: FindService, progress: Progress)
     issued_on_chain: issuance.serials,
     owner_on_chain: friend.address,
   }
+}
+
+/** A new collection with units that are issued, each with a test chip. */
+async function issueUnits({ api, progress }: Trip) {
+  const collection = await progress.step("collection deployed", async () => {
+    const { id } = await dataOf(api.POST("/v1/collections", { body: { name: "Autumn Jackets" } }))
+    return await waitForCollection(api, id, patience)
+  })
+  progress.note(`contract ${collection.contract.address} on chain ${collection.contract.chain_id}`)
+
+  const created = await progress.step(`${unitCount} units created`, () =>
+    Promise.all(
+      Array.from({ length: unitCount }, (_, index) =>
+        dataOf(
+          api.POST("/v1/units", { body: { collection_id: collection.id, name: `Jacket ${index + 1}` } }),
+        ),
+      ),
+    ),
+  )
+  const { chips } = await progress.step("test chips paired in bulk", () => {
+    const wanted = created.map((unit) => ({ unit_id: unit.id, is_test: true as const }))
+    return dataOf(api.POST("/v1/chips/bulk", { body: { chips: wanted } }))
+  })
+  const units = await progress.step("units issued on chain", () =>
+    Promise.all(created.map(({ id }) => waitForUnit(api, id, patience))),
+  )
+  return { collection, units, chips }
+}
+
+async function replaceChip({ api, progress }: Trip, unit_id: string) {
+  const replacement = await progress.step("another unit's chip replaced", async () => {
+    const opened = await dataOf(
+      api.POST("/v1/units/{unit_id}/chip-replacements", {
+        params: { path: { unit_id } },
+        body: { is_test: true },
+      }),
+    )
+    return await waitForChipReplacement(api, opened, patience)
+  })
+  progress.note(`transaction ${replacement.transaction_hash}`)
+  return replacement
 }
 
 /** Receives the progress. */
