@@ -31,6 +31,8 @@ export type Chain = {
 }
 
 export type Ownership = {
+  /** The time of the block that all of it was read at. */
+  block_at: Date
   owner: Address | null
   /** The chip that a claim would lock; for a claimed serial, the chip that is locked. */
   chip_id: string

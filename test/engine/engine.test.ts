@@ -137,6 +137,20 @@ describe("claims that were sent together", () => {
   }, 30_000)
 })
 
+test("a wallet can use its authorization on a chain whose clock is an hour ahead", async () => {
+  const running = await openForTest()
+  const { stage, context, caller, turn } = running
+  const { unit_id } = await issuedUnit(running)
+  const { client } = stage.anvil
+  await client.increaseTime({ seconds: 3_600 })
+  await client.mine({ blocks: 1 })
+  const body = { recipient: accountAt(7).address, execution: "client_broadcast" } as const
+  const prepared = await prepareClaim(context, caller, unit_id, body)
+  const { id, transaction } = await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
+  await sendFromWallet(stage, transaction?.to as Address, transaction?.data as Hex)
+  await until(async () => (await getClaim(context.db.read, caller, unit_id, id)).status === "claimed")
+})
+
 describe("an authorization used in blocks that the watch skipped", () => {
   for (const [outcome, isOurs] of [
     ["claimed", true],

@@ -1347,6 +1347,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an authorization expires by the service's clock where the chain's is ahead",
+    file: "src/resources/ownership/authorization.ts",
+    replace: [["Math.max(clock().getTime(), block_at.getTime())", "clock().getTime()"]],
+    noticed_by: {
+      file: "test/resources/unsent-authorizations.test.ts",
+      test: "gets one that is valid for half an hour by the chain's clock if that is ahead",
+    },
+  },
+  {
     name: "an authorization outlives its authorizer",
     file: "src/resources/ownership/authorization.ts",
     replace: [["authorizer_end.at < deadline_at", "authorizer_end.at < clock()"]],

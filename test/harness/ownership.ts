@@ -43,7 +43,10 @@ export function useOwnership(engine: Engine): OwnershipService {
     Object.assign(service, opened, { caller, context })
   })
   beforeEach(() =>
-    Object.assign(says, { owner: null, isReachable: true, chip_id: null, authorizer_end: null }),
+    Object.assign(says, {
+      ...{ owner: null, isReachable: true, chip_id: null, authorizer_end: null },
+      is_ahead_by_milliseconds: 0,
+    }),
   )
   afterAll(() => service.close())
   return service
@@ -56,6 +59,8 @@ export type ChainSays = {
   /** The chip on the chain, if it is not the unit's own. */
   chip_id?: string | null
   authorizer_end?: AuthorizerEnd | null
+  /** How far the chain's clock is ahead of the service's. */
+  is_ahead_by_milliseconds?: number
 }
 
 /** A service's context with a chain that returns what `says` holds at that moment. */
@@ -71,8 +76,9 @@ export function contextWithChain(service: TestService, says: ChainSays): Context
     async ownershipOf(contract, serial) {
       const owner = await ownerOf()
       const chip_id = says.chip_id ?? (await chipIdOf(service, contract, serial))
-      const { authorizer_end = null } = says
-      return { owner, chip_id, authorization_nonce: owner ? 1 : 0, authorizer_end }
+      const { authorizer_end = null, is_ahead_by_milliseconds = 0 } = says
+      const block_at = new Date(service.context.clock().getTime() + is_ahead_by_milliseconds)
+      return { block_at, owner, chip_id, authorization_nonce: owner ? 1 : 0, authorizer_end }
     },
     async authorizeClaim({ contract, recipient }) {
       return authorization(recipient, contract)

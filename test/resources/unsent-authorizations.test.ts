@@ -116,6 +116,13 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
       expect((expires_at?.getTime() ?? 0) - created_at.getTime()).toBeGreaterThanOrEqual(1_800_000)
   })
 
+  test("gets one that is valid for half an hour by the chain's clock if that is ahead", async () => {
+    const { unit, session } = await issuedUnit(service)
+    service.says.is_ahead_by_milliseconds = 3_600_000
+    const { expires_at } = await claim(service, session, unit.id, { recipient: bob, execution: byWallet })
+    expect(expires_at).toEqual(new Date(service.context.clock().getTime() + 3_600_000 + 1_800_000))
+  })
+
   test("can get another authorization when an earlier one expires", async () => {
     const { unit, session } = await issuedUnit(service)
     const unsent = () => claim(service, session, unit.id, { recipient: bob, execution: byWallet })

@@ -147,13 +147,15 @@ const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: 
 async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
   const { rpc, generations } = chain
   const args = [BigInt(serial)] as const
-  const [owner, chip, nonce, authorizer_end] = await reach(async () => {
-    const [blockNumber, origin] = await Promise.all([
-      rpc.getBlockNumber({ cacheTime: 0 }),
+  const [block, owner, chip, nonce, authorizer_end] = await reach(async () => {
+    const [block, origin] = await Promise.all([
+      rpc.getBlock({ blockTag: "latest" }),
       generations.originOf(contract),
     ])
+    const { number: blockNumber } = block
     const token = { address: contract, abi: collectionAbi, args, blockNumber } as const
     return await Promise.all([
+      block,
       rpc.readContract({ ...token, functionName: "ownerOf" }),
       rpc.readContract({ ...token, functionName: "chipOf" }),
       rpc.readContract({ ...token, functionName: "authorizationNonce" }),
@@ -161,6 +163,7 @@ async function ownershipOf(chain: ConnectedChain, contract: Address, serial: num
     ])
   })
   return {
+    block_at: new Date(Number(block.timestamp) * 1_000),
     owner: ownerIn(contract, owner),
     chip_id: chipIdOf(chip),
     authorization_nonce: Number(nonce),

@@ -25,16 +25,17 @@ type Wanted = {
 }
 
 /**
- * Calls `sign` for an authorization that is valid for half an hour. Throws `Unavailable` if the unit's collection would
- * stop accepting the signature before that.
+ * Calls `sign` for an authorization that is valid for half an hour, also by the chain's clock if that is ahead. Throws
+ * `Unavailable` if the unit's collection would stop accepting the signature before that.
  */
 export async function authorizeFrom(
   { clock, db }: Pick<Context, "clock" | "db">,
   { table, unit, ownership, recipient }: Wanted,
   sign: (token: AuthorizedToken) => Promise<Authorization>,
 ): Promise<TimedAuthorization> {
-  const { authorization_nonce, authorizer_end } = ownership
-  const deadline_at = await freeDeadline(db.read, table, { unit_id: unit.id, recipient, now: clock() })
+  const { block_at, authorization_nonce, authorizer_end } = ownership
+  const now = new Date(Math.max(clock().getTime(), block_at.getTime()))
+  const deadline_at = await freeDeadline(db.read, table, { unit_id: unit.id, recipient, now })
   if (authorizer_end && authorizer_end.at < deadline_at) throw new Unavailable(authorizer_end.text)
   const contract = getAddress(unit.collection.address)
   const authorization = await sign({ contract, serial: unit.serial, deadline_at })
