@@ -1,28 +1,23 @@
-import { and, asc, count, desc, eq, isNull, lt } from "drizzle-orm"
-import type { AnyStateMachine, AnyStateNode } from "xstate"
+import { asc, desc, eq } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import {
   type ActorRow,
   actorEvents,
   actors,
-  actorTimers,
   chipReplacements,
   claims,
   effects,
-  organizations,
   sessionTokens,
   type TransactionRow,
   transfers,
   units,
 } from "../../db/schema.ts"
-import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
+import type { MachineName } from "../../engine/actors/lifecycles.ts"
 import { kindOf } from "../../engine/lanes/attempts.ts"
-import type { KeyFault } from "../../platform/context.ts"
-import type { AskChain } from "../ask-chain.ts"
 import { actsOn } from "./acts.ts"
 import { namesOf } from "./names.ts"
-import { failureIn, reasonOf, type Work, workOf } from "./waiting.ts"
-import { webhookStates } from "./webhook-states.ts"
+import { isOpen, type Work, workOf } from "./waiting.ts"
+import { type Sources, takesRetry, waitsFor } from "./waits-for.ts"
 
 /** Where an actor is and why, as `operator explain` and the console show it. Times are ISO 8601. */
 export type Story = {
@@ -58,14 +53,6 @@ export type StoryEntry = ReturnType<typeof presentEntry>
 export type StoryEffect = ReturnType<typeof presentEffect>
 export type StoryTransaction = Exclude<ReturnType<typeof presentTransaction>, never[]>
 
-/** What a story is read from. */
-type Sources = {
-  queries: Queries
-  askChain: AskChain
-  keyFaults: readonly KeyFault[]
-  now: Date
-}
-
 /** Reads an actor's story. Asks the chain only if something waits for it. */
 export async function storyOf(sources: Sources, actor: ActorRow): Promise<Story> {
   const { queries } = sources
@@ -77,7 +64,7 @@ export async function storyOf(sources: Sources, actor: ActorRow): Promise<Story>
     organization_id: actor.organization_id,
     state: actor.state,
     since: actor.updated_at.toISOString(),
-    waits_for: [await waitsFor(sources, actor, work), ...(await suspension(queries, actor))].join("; "),
+    waits_for: await waitsFor(sources, actor, work),
     retryable: retryableOf(actor, work),
     cancellable: work.flatMap(({ transaction }) =>
       transaction && isCancellable(transaction) ? [transaction.id] : [],
@@ -133,95 +120,6 @@ async function journalOf(queries: Queries, actor: ActorRow) {
     .orderBy(asc(actorEvents.number))
 }
 
-async function waitsFor(sources: Sources, actor: ActorRow, work: Work[]): Promise<string> {
-  const { queries, askChain, keyFaults, now } = sources
-  const open = work.filter(isOpen)
-  if (open.length > 0) {
-    const troubles = await Promise.all([...new Set(open.map(chainOf))].map((id) => troubleOf(askChain, id)))
-    const faults = keyFaults.filter((fault) => open.some((each) => isHeldUpBy(each, fault)))
-    const turns = await Promise.all(open.map((each) => placeInTurn(queries, each)))
-    const reasons = open.map((each, index) => `${reasonOf(each, now)}${turns[index] ?? ""}`)
-    return [...troubles.flat(), ...faults.map(({ text }) => text), ...reasons].join("; ")
-  }
-  const [timer] = await queries
-    .select()
-    .from(actorTimers)
-    .where(eq(actorTimers.actor_id, actor.id))
-    .orderBy(asc(actorTimers.due_at))
-    .limit(1)
-  if (timer) {
-    const isLate = now.getTime() - timer.due_at.getTime() > lateMilliseconds
-    return `its timer at ${timer.due_at.toISOString()}${isLate ? ", which is over: is a worker running?" : ""}`
-  }
-  if (actor.machine === "webhook-endpoint") return await deliveryOf(queries, actor)
-  const failure = failureIn(actor)
-  if (actor.state === "pending.unpaired") return "a chip to be paired to the unit"
-  if (takesRetry(actor))
-    return `somebody to find out why it failed and to retry it: ${failure ?? "no failure is noted"}`
-  return failure ? `nothing: it failed with ${failure}` : "nothing: all its work is done"
-}
-
-const lateMilliseconds = 60_000
-
-/** Wallets get no authorization that the chain would refuse because the authorizer lacks its role. */
-function isHeldUpBy(work: Work, { chain_id, variable }: KeyFault): boolean {
-  return (
-    variable === "AUTHORIZER_KEY" && work.effect.src === "watchAuthorization" && chainOf(work) === chain_id
-  )
-}
-
-/** How much work is ahead of it in its lane, if nothing else holds it up. */
-async function placeInTurn(queries: Queries, { effect, transaction }: Work): Promise<string> {
-  if (transaction || effect.src === "watchAuthorization") return ""
-  const [before] = await queries
-    .select({ effects: count() })
-    .from(effects)
-    .where(
-      and(
-        eq(effects.queue, effect.queue),
-        eq(effects.status, "open"),
-        isNull(effects.transaction_id),
-        lt(effects.id, effect.id),
-      ),
-    )
-  const number = Number(before?.effects ?? 0)
-  return number === 0 ? "" : `; ${number} ${number === 1 ? "effect waits" : "effects wait"} there for longer`
-}
-
-async function deliveryOf(queries: Queries, actor: ActorRow): Promise<string> {
-  const [state] = await webhookStates(queries, actor.organization_id, actor.id)
-  const why = failureIn(actor) ?? state?.last_refusals[0]?.error
-  const because = why ? `; last answer: ${why}` : ""
-  if (actor.state === "paused") return `somebody to enable it${because}; ${state?.waiting ?? 0} events wait`
-  if (!state?.waiting_since) return "nothing: all events are delivered"
-  return `its receiver to take ${state.waiting} events, the oldest since ${state.waiting_since}${because}`
-}
-
-/** A suspended organization's things cannot be acted on. */
-async function suspension(queries: Queries, { organization_id }: ActorRow): Promise<string[]> {
-  if (organization_id === null) return []
-  const [organization] = await queries
-    .select({ suspended_at: organizations.suspended_at })
-    .from(organizations)
-    .where(eq(organizations.id, organization_id))
-  if (!organization?.suspended_at) return []
-  return [`its organization is suspended since ${organization.suspended_at.toISOString()}`]
-}
-
-async function troubleOf(askChain: AskChain, chainId: number | null): Promise<string[]> {
-  const trouble = chainId === null ? null : await askChain(chainId)
-  return trouble === null ? [] : [`chain ${chainId} ${trouble}`]
-}
-
-function chainOf({ effect, lane }: Work): number | null {
-  const watched = effect.input.chain_id
-  return lane?.chain_id ?? (typeof watched === "number" ? watched : null)
-}
-
-function isOpen({ effect }: Work): boolean {
-  return effect.status === "open"
-}
-
 function retryableOf(actor: ActorRow, work: Work[]): Story["retryable"] {
   const open = work.filter(isOpen)
   const closedLanes = open.flatMap(({ lane }) => (lane && lane.status !== "open" ? [lane.id] : []))
@@ -234,14 +132,6 @@ function retryableOf(actor: ActorRow, work: Work[]): Story["retryable"] {
 
 function isCancellable({ status, cancel_requested_at }: TransactionRow): boolean {
   return status === "sent" && cancel_requested_at === null
-}
-
-function takesRetry(actor: ActorRow): boolean {
-  const machine: AnyStateMachine = lifecycles[actor.machine as MachineName].machine
-  const state = actor.state
-    .split(".")
-    .reduce<AnyStateNode | undefined>((node, key) => node?.states[key], machine.root)
-  return state?.transitions.has("RETRY") ?? false
 }
 
 /** How many of each kind are shown; a unit rarely has more. */

@@ -45,6 +45,10 @@ export async function workOf(queries: Queries, rows: EffectRow[]): Promise<Work[
   }))
 }
 
+export function isOpen({ effect }: Work): boolean {
+  return effect.status === "open"
+}
+
 /** What an open effect waits for, in a sentence. */
 export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Date): string {
   const said = effect.last_error ?? attempts.at(-1)?.last_error
