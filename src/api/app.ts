@@ -152,7 +152,7 @@ function createSend(context: Context, visits: Visits) {
   }
 }
 
-/** Counts who opens a page in one of its buckets. Throws `rate_limit.exceeded`. */
+/** Counts a page that a client opens in one of the client's buckets. Throws `rate_limit.exceeded`. */
 function createHoldClient({ config, clock }: Context, limits: RateLimits, visits: Visits) {
   return async (
     bucketName: NonNullable<Page["bucket"]>,

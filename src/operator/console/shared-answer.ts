@@ -1,6 +1,6 @@
 /**
- * Reads at most once at a time for all viewers. An answer is good for as long as `freshMilliseconds` says, which is told
- * how long it took; a failure is not kept.
+ * Reads for all viewers, once at a time. An answer stays good for a time that may depend on how long it took; a failure
+ * is not kept.
  */
 export function shareAnswer<T>(
   read: () => Promise<T>,

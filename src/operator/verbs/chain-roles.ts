@@ -53,7 +53,7 @@ export async function readRoles(chain: ConnectedChain) {
   }
 }
 
-/** What each key of the factory and of this service may do, and needs for that; null where it is none of this service. */
+/** The roles of each key of the factory and of this service, and those it needs; null if it is none of this service. */
 async function readKeys(chain: ConnectedChain, keys: readonly Address[]) {
   const { desk_address } = chain.config
   const needs = new Map<Address, number>(
