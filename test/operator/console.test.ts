@@ -42,6 +42,7 @@ import {
 
 const [sqlite] = engines
 const machines = Object.keys(lifecycles) as MachineName[]
+const sentId = newId()
 const sentHash = `0x${"ab".repeat(32)}`
 const walletHash = `0x${"cd".repeat(32)}`
 const requestId = "req_0b6c2f8e-6a51-4a5f-9a53-2f6b6c8f4f10"
@@ -144,7 +145,7 @@ async function fail(service: TestService, actorId: string, error: { code: string
 
 async function sendTransaction(service: TestService, actorId: string): Promise<void> {
   const effectId = await openEffect(service, actorId)
-  const id = newId()
+  const id = sentId
   const fees = { max_fee_per_gas: "1", max_priority_fee_per_gas: "1" }
   await service.turn(async ({ tx, at }) => {
     await tx.insert(transactions).values({
@@ -394,6 +395,7 @@ for (const engine of engines)
       ["external id", () => "jacket <b>claimed</b>", () => found.claimed],
       ["chip", () => found.chip_id.toLowerCase(), () => found.sending],
       ["serial", () => "41", () => found.claimed],
+      ["id of a transaction that a lane sent", () => sentId.toUpperCase(), () => found.sending],
       [
         "hash of a transaction sent by a lane",
         () => sentHash.toUpperCase().replace("X", "x"),

@@ -23,7 +23,7 @@ export type Hit = { id: string; machine: string; state: string; by: string }
 const mostOfEach = 50
 
 /**
- * Finds actors of any organization by what people have at hand: any id, a name, a chip, a serial, a transaction hash,
+ * Finds actors of any organization by what people have at hand: any id, a name, a chip, a serial, a transaction,
  * or the address of a contract or wallet. Each way has its own index.
  */
 export async function search(queries: Queries, text: string): Promise<Hit[]> {
@@ -35,6 +35,7 @@ export async function search(queries: Queries, text: string): Promise<Hit[]> {
     byExternalId,
     byChip,
     bySerial,
+    byTransactionId,
     byTransaction,
     byContract,
     byWallet,
@@ -108,6 +109,18 @@ async function bySerial(queries: Queries, text: string): Promise<Lead[]> {
     .where(eq(units.serial, Number(text)))
     .limit(mostOfEach)
   return rows.map(({ id }) => ({ id, by: "serial" }))
+}
+
+/** By the id of a lane's transaction: all that it is for. */
+async function byTransactionId(queries: Queries, text: string): Promise<Lead[]> {
+  const id = parseId(text)
+  if (!id) return []
+  const rows = await queries
+    .select({ id: effects.actor_id })
+    .from(effects)
+    .where(eq(effects.transaction_id, id))
+    .limit(mostOfEach)
+  return rows.map(({ id }) => ({ id, by: "transaction" }))
 }
 
 /** By the hash of a transaction that a lane or somebody's own wallet sent. */
