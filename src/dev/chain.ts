@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { type Address, createTestClient, type Hex, http, publicActions, toHex, walletActions } from "viem"
@@ -45,6 +45,7 @@ export async function startDevChain(options: {
   const stateFile = join(options.folder, "chain.json")
   const anvilPort = await freePort()
   const anvilUrl = `http://127.0.0.1:${anvilPort}`
+  keepFirstBlock(stateFile)
   const anvil = spawnAnvil(anvilPort, stateFile)
   const client = createDevClient(anvilUrl)
   try {
@@ -117,6 +118,37 @@ async function triedToListen(port: number): Promise<NodeJS.ErrnoException | null
     server.once("error", resolve)
     server.listen(port, "127.0.0.1", () => server.close(() => resolve(null)))
   })
+}
+
+/**
+ * anvil begins with a block 0 of its own each time, saves it beside the one that it was given, and takes any of them the
+ * next time. Another block 0 is a chain that replaced what was final, and halts the lanes.
+ */
+function keepFirstBlock(stateFile: string): void {
+  const state = savedState(stateFile)
+  if (!state) return
+  const [first] = state.blocks.filter(isGenesis).sort((one, other) => madeAt(one) - madeAt(other))
+  const blocks = state.blocks.filter((block) => block === first || !isGenesis(block))
+  if (blocks.length < state.blocks.length) writeWholeAtOnce(stateFile, JSON.stringify({ ...state, blocks }))
+}
+
+/** Null where there is none, or none that can be read: anvil refuses that itself. */
+function savedState(stateFile: string): { blocks: SavedBlock[] } | null {
+  try {
+    return JSON.parse(readFileSync(stateFile, "utf8"))
+  } catch {
+    return null
+  }
+}
+
+type SavedBlock = { header: { number: Hex; timestamp: Hex } }
+
+function isGenesis({ header }: SavedBlock): boolean {
+  return Number(header.number) === 0
+}
+
+function madeAt({ header }: SavedBlock): number {
+  return Number(header.timestamp)
 }
 
 /** A shell watches a pipe: when this process is gone, however it ended, the pipe closes and the shell ends anvil. */

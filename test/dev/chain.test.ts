@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type DevChain, startDevChain } from "../../src/dev/chain.ts"
@@ -42,15 +42,53 @@ test("a transaction is mined a moment later, whether its client waits for it or 
   while ((await ask("eth_getTransactionReceipt", [hash])) === null) await nextSecond()
 })
 
+test("a chain that is stopped and started keeps its first block, also after the next start", async () => {
+  const own = mkdtempSync(join(tmpdir(), "dev-chain-again-"))
+  const blocks: unknown[] = []
+  for (let start = 1; start <= 3; start++) {
+    const again = await startDevChain({
+      folder: own,
+      port: 0,
+      isAwaited: async () => false,
+      metadata_base_url: "",
+    })
+    blocks.push(await firstBlockOf(again))
+    await again.stop()
+    // Of two blocks of one number, the chain takes the one that it reads last.
+    changeState(own, (state) => state.blocks.sort((one, other) => timeOf(one) - timeOf(other)))
+    await Bun.sleep(1_000)
+  }
+  rmSync(own, { recursive: true })
+  expect(new Set(blocks).size).toBe(1)
+}, 60_000)
+
+type State = { blocks: { header: { timestamp: string } }[] }
+
+function changeState(own: string, change: (state: State) => void): void {
+  const file = join(own, "chain.json")
+  const state = JSON.parse(readFileSync(file, "utf8")) as State
+  change(state)
+  writeFileSync(file, JSON.stringify(state))
+}
+
+function timeOf({ header }: State["blocks"][number]): number {
+  return Number(header.timestamp)
+}
+
+async function firstBlockOf(of: DevChain): Promise<string> {
+  const { hash } = (await ask("eth_getBlockByNumber", ["0x0", false], of)) as { hash: string }
+  return hash
+}
+
 function nextSecond(): Promise<void> {
   return new Promise((resolve) => {
     onSecond = resolve
   })
 }
 
-async function ask(method: string, params: unknown[]): Promise<unknown> {
+async function ask(method: string, params: unknown[], of = chain): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })
   const headers = { "content-type": "application/json" }
-  const answer = await fetch(chain.rpc_url, { method: "POST", headers, body })
+  const answer = await fetch(of.rpc_url, { method: "POST", headers, body })
   return ((await answer.json()) as { result: unknown }).result
 }
