@@ -38,7 +38,7 @@ describe("the guides, run from first to last", () => {
     expect(printed).toContain("https://shop.example/jackets/1?service_chip_id=")
   }, 90_000)
 
-  test.concurrent("work in bash, and so do the README's first requests", async () => {
+  test.concurrent("come after the README's first requests, which work in bash, too", async () => {
     const [, block = ""] = /^## First requests\n\n```sh\n([\s\S]*?)^```$/m.exec(await readme()) ?? []
     const printed = await inBash(block.replace("http://localhost:3000", dev.service.base_url))
     expect(printed.match(/"status":"claimed"/g)).toHaveLength(1)

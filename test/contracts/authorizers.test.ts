@@ -112,7 +112,7 @@ describe("an authorizer that was replaced", () => {
     expect([await judge(second), await judge(third)]).toEqual(["InvalidAuthorization", "accepted"])
   })
 
-  test("is nobody if there was none, whoever signs", async () => {
+  test("does not exist if there was none, whoever signs", async () => {
     await setAuthorizer(zeroAddress, 0n)
     await setAuthorizer(authorizer.address, (await now()) + BigInt(day))
     const unrecoverable = concatHex([`0x${"00".repeat(64)}`, "0x1b"])

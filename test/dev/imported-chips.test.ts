@@ -185,7 +185,7 @@ function ownershipSigner(): Hex {
   return signer.address
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are looked into by the test
+// biome-ignore lint/suspicious/noExplicitAny: the test inspects the response
 type Resource = any
 
 type Question = { body?: unknown; as?: string | undefined }

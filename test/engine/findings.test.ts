@@ -75,7 +75,7 @@ test.each([
   },
 )
 
-test("a round gives results for the time of a few responses even if a quarter of a block is shorter", () => {
+test("a round spends at least half a second on giving results, even if a quarter of a block is shorter", () => {
   const spells = [12, 2, 1, 0.25].map((block_time_seconds) => spellMilliseconds({ block_time_seconds }))
   expect(spells).toEqual([3_000, 500, 500, 500])
 })

@@ -451,7 +451,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(rows).toMatchObject([{ transaction_id: null, attempts: 1, status: "open" }])
     })
 
-    test("that lost its nonce makes room for a filler, which no earlier signature can give up", async () => {
+    test("that lost its nonce makes room for a filler, which an earlier cancellation does not cancel", async () => {
       const lane = await openWithNonce()
       const { turn, lease, read, lane_id } = lane
       const old = await newTransaction(lane, { cancel_requested_at: startOfTime })

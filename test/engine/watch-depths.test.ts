@@ -905,7 +905,7 @@ async function ownClaim(hand: ByHand, unit_id: string, account: number) {
   return await (await preparedClaim(hand, unit_id, account))()
 }
 
-/** A claim that a person's own wallet sends, as the chain lets it happen now; what is answered creates it. */
+/** Prepares a claim for a person's own wallet while the chain allows it; returns a function that creates it. */
 async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, account: number) {
   const body = { recipient: accountAt(account).address, execution: "client_broadcast" } as const
   const prepared = await prepareClaim(world.context, caller, unit_id, body)
@@ -915,7 +915,7 @@ async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, a
   }
 }
 
-/** A unit that a person's own wallet has claimed, beside whom an outsider may call its contract. */
+/** A unit claimed by a person's own wallet, with an outsider who has roles to call its contract. */
 async function claimedUnit(hand: ByHand) {
   const { unit_id, address } = await issuedUnit(hand)
   await grant(hand, outsider.address)
@@ -927,7 +927,7 @@ async function claimedUnit(hand: ByHand) {
   return { unit_id, address, claim }
 }
 
-/** A transfer to be sent by who has the unit now. */
+/** A transfer to be sent by the current owner. */
 async function ownTransfer({ turn, world, caller }: ByHand, unit_id: string) {
   const body = { recipient: accountAt(6).address }
   const prepared = await prepareTransfer(world.context, caller, unit_id, body)
