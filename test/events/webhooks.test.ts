@@ -592,7 +592,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
       const due = await dueDeliveries(db.read, endpoint.id, { at: clock(), limit: 512 })
       expect(due.map(({ line }) => line)).toEqual(unit_ids)
     })
-    expect(reads.indexes).toEqual(["webhook_queue_by_event", "webhook_queue_by_line"])
+    expect(reads.indexes).toContain("webhook_queue_by_line")
     expect(reads.rows).toBeLessThan(100)
     await forget(endpoint)
   }, 60_000)
