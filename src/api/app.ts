@@ -147,7 +147,7 @@ function createSend(context: Context, visits: Visits) {
     if (answer.body instanceof Uint8Array) return new Response(answer.body)
     if (typeof answer.body !== "object" || !answer.body) return answer.body ?? undefined
     const broken = (error: unknown) =>
-      context.log.error({ request_id: visit?.request_id, ...loggable(error) }, "a stream broke off")
+      context.log.error({ request_id: visit?.request_id, ...loggable(error) }, "a response stream failed")
     return new Response(bytesOf(answer.body, broken))
   }
 }

@@ -50,7 +50,7 @@ export class DatabaseUnavailable extends Error {
 
 /** Returns the message for a person who starts a process or runs a command. */
 export function withPlace({ message }: DatabaseUnavailable): string {
-  return `${message}; DATABASE_URL says where it is, or DATA_DIR where that is unset`
+  return `${message}; check DATABASE_URL or, if that is not set, DATA_DIR`
 }
 
 /** Another transaction changed a row between this one's read and its write, so this one must run again. */

@@ -25,7 +25,7 @@ async function requireAllLetters({ engine, read }: Database): Promise<void> {
   const [[encoding = ""] = []] = (await read.ask({ text: "show server_encoding" }, [])) as string[][]
   if (["UTF8", "SQL_ASCII"].includes(encoding)) return
   throw new DatabaseUnavailable(
-    `the database has the encoding ${encoding}, which lacks most letters: create it with encoding 'UTF8' template template0`,
+    `the database has the encoding ${encoding}, which lacks most characters: create it with encoding 'UTF8' template template0`,
   )
 }
 
@@ -36,7 +36,7 @@ const silent: Log = { info() {}, warn() {} }
 /** Returns false if another process ran it. */
 async function runMigration(db: Database, name: string, at: Date, log: Log): Promise<boolean> {
   const fields = { migration: name }
-  log.info(fields, "a migration is next; where another process runs it, that one is waited for")
+  log.info(fields, "a migration is next; if another process is running it, this process waits")
   let hasWaited = false
   const tellOfWait = () => {
     if (!hasWaited) log.warn(fields, inUse)
@@ -57,7 +57,7 @@ async function runMigration(db: Database, name: string, at: Date, log: Log): Pro
 }
 
 const inUse =
-  "a table that the migration changes is in use, as by a back-up or a long report: it is tried again until the table is free"
+  "a table that the migration changes is in use, for example by a backup or a long report: the migration is tried again until the table is free"
 
 /**
  * Runs a migration with a short lock timeout: every other user of a table queues behind a statement that waits for it.

@@ -24,7 +24,7 @@ function makeFolder(folder: string): void {
     mkdirSync(folder, { recursive: true })
   } catch (error) {
     throw new DatabaseUnavailable(
-      `cannot make the folder ${folder} of the database: ${(error as Error).message}`,
+      `cannot create the folder ${folder} of the database: ${(error as Error).message}`,
     )
   }
 }

@@ -71,14 +71,14 @@ export function refusalOf(error: unknown): DatabaseUnavailable | null {
 }
 
 const refusals: [codes: RegExp, what: string][] = [
-  [/^(28|3D|08P01)/, "lets nobody in"],
-  [/^(42501|3F000)$/, "does not let its user do that"],
+  [/^(28|3D|08P01)/, "refuses the connection"],
+  [/^(42501|3F000)$/, "does not permit this user to do this"],
   // Another server, or a new connection, may still accept it.
-  [/^(25006|0A000)$/, "cannot do that here"],
+  [/^(25006|0A000)$/, "cannot do this on this server"],
 ]
 
 export function forgetful(what: string): DatabaseUnavailable {
   return new DatabaseUnavailable(
-    `Postgres forgets the ${what} of its session: DATABASE_URL must lead to it directly, or through a pooler in session mode`,
+    `Postgres loses the ${what} of its session: DATABASE_URL must connect to it directly, or through a pooler in session mode`,
   )
 }

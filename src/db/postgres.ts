@@ -119,7 +119,7 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
       unlessUnknownHere,
     ),
   ])
-  if (rows[0].is_standby) throw new DatabaseUnavailable("Postgres is a standby here and takes no writes")
+  if (rows[0].is_standby) throw new DatabaseUnavailable("Postgres is a standby and accepts no writes")
 }
 
 /** Rethrows all but 22023 invalid_parameter_value: a server on Windows cannot detect that a client has gone. */
@@ -264,7 +264,7 @@ async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
     if (error instanceof DatabaseUnavailable) throw error
     const { message } = error as Error
     // The driver's message when no password was given.
-    const why = /password must be/.test(message) ? "it asks for a password" : message || codeOf(error)
+    const why = /password must be/.test(message) ? "it requires a password" : message || codeOf(error)
     throw refusalOf(error) ?? new DatabaseUnavailable(`Postgres cannot be reached: ${why}`)
   }
 }
@@ -281,7 +281,7 @@ function sendAhead(client: pg.PoolClient, text: string): Promise<unknown> {
 /** Throws if Postgres answered with a rollback, as it does when a statement failed and the work hid its error. */
 async function commit(client: pg.PoolClient): Promise<void> {
   const ended = await client.query("commit")
-  if (ended.command !== "COMMIT") throw new Error("a statement failed and its error was not passed on")
+  if (ended.command !== "COMMIT") throw new Error("a statement failed, but its error was not passed on")
 }
 
 /** Returns a connection's `tx`, which all its database transactions share. */

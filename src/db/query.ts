@@ -61,7 +61,7 @@ function placesOf(list: unknown[]): number {
 
 /** Only builds statements; it has no database. */
 const builder: Builder = drizzle(() => {
-  throw new Error("a query is asked through the function that query() answers")
+  throw new Error("run a query through the function that query() returns")
 })
 
 let compiledQueries = 0

@@ -39,7 +39,7 @@ export function errorAnswer(context: Context, error: unknown, requestId: string)
   const stack = cause instanceof Error ? cause.stack : undefined
   context.log.error(
     { request_id: requestId, ...loggable(error), stack },
-    isTemporary ? "what a request needs is unavailable" : "a request failed",
+    isTemporary ? "a request failed, because something that it needs is unavailable" : "a request failed",
   )
   return refusal(context, new ApiError("internal.error"), isTemporary ? 503 : 500, requestId)
 }

@@ -32,7 +32,7 @@ export function createRateLimits({
 }: Pick<Context, "config" | "log" | "steadyClock">): RateLimits {
   // A request never waits for a Redis that is down: the buckets in memory take over.
   const redis = config.redis_url === null ? null : connectRedis(config.redis_url, 250)
-  const consequence = "each process limits rates for itself"
+  const consequence = "each process counts rate limits for itself"
   if (redis) sayWhenAway(redis, log, consequence)
   const bucketsOf = createBuckets(redis, steadyClock, sayWhenRefused(log, steadyClock, consequence))
   const buckets = mapValues(config.rate_limits, (limit, name) => bucketsOf(name, limit))

@@ -26,9 +26,9 @@ const someUrls = "a list of http or https URLs"
 
 const chainSettings = Type.Object(
   {
-    name: Type.Optional(Type.String({ minLength: 1, ...wording("a text") })),
+    name: Type.Optional(Type.String({ minLength: 1, ...wording("a string") })),
     /** A comment for people, since JSON has none. */
-    reason: Type.Optional(Type.String(wording("a text"))),
+    reason: Type.Optional(Type.String(wording("a string"))),
     rpc_urls: Type.Array(webUrl(someUrls), { minItems: 1, ...wording(someUrls) }),
     send_url: Type.Optional(webUrl("an http or https URL")),
     factory_address: Type.String({
@@ -57,7 +57,7 @@ const chainSettings = Type.Object(
     coin_symbol: Type.String({
       pattern: "^\\S{1,12}$",
       default: "ETH",
-      ...wording("a text of 1 to 12 characters"),
+      ...wording("a string of 1 to 12 characters"),
     }),
     coin_decimals: Type.Integer({
       minimum: 0,

@@ -21,7 +21,7 @@ export function signerKeys(setting: string): SignerKey[] {
 export function authorizerKey(setting: string): Hex | null {
   if (!setting) return null
   if (!isPrivateKey(setting))
-    throw new ConfigError("AUTHORIZER_KEY is not 0x and the 64 digits of a private key")
+    throw new ConfigError("AUTHORIZER_KEY must be a private key: 0x and 64 hexadecimal digits")
   return setting
 }
 
@@ -37,10 +37,11 @@ const gcpKey =
 
 /** Explains what is accepted without quoting the text, which may be a private key with a typo. */
 function takes(text: string): string {
-  if (text.startsWith("aws-kms:")) return "names no key: aws-kms: takes an ARN, an alias or the id of a key"
+  if (text.startsWith("aws-kms:"))
+    return "does not name a key: aws-kms: takes an ARN, an alias or the id of a key"
   if (text.startsWith("gcp-kms:"))
-    return "names no key: gcp-kms: takes projects/…/locations/…/keyRings/…/cryptoKeys/…/cryptoKeyVersions/…"
-  return "is not 0x and the 64 digits of a private key, nor aws-kms: or gcp-kms: and the name of one"
+    return "does not name a key: gcp-kms: takes projects/…/locations/…/keyRings/…/cryptoKeys/…/cryptoKeyVersions/…"
+  return "must be a private key, 0x and 64 hexadecimal digits, or aws-kms: or gcp-kms: and the name of a key"
 }
 
 /** The order of secp256k1 (SEC 2, section 2.4.1): a private key is between 0 and it, both excluded. */

@@ -15,7 +15,9 @@ export function listenFailure(error: unknown, { port, another, host }: Place): u
   const { code = "" } = error as NodeJS.ErrnoException
   if (code === "EADDRINUSE") return new StartError(`${port} is in use; free it, or ${another}`)
   if (code === "EACCES")
-    return new StartError(`${port} is closed to this process; grant it CAP_NET_BIND_SERVICE, or ${another}`)
+    return new StartError(
+      `${port} is not permitted for this process; grant it CAP_NET_BIND_SERVICE, or ${another}`,
+    )
   if (!host || !wrongHost.includes(code)) return error
   return new StartError(
     `${host.variable} takes an IP address or name of this machine, not ${JSON.stringify(host.value)}; 0.0.0.0 means all addresses`,

@@ -119,7 +119,7 @@ function inBatches(file: number) {
 
 function lineOnLeftOut(lines: number): string {
   const time = pino.stdTimeFunctions.isoTime()
-  return `{"level":${warnLevel}${time},"message":"nobody read the log: ${lines} lines are left out here"}\n`
+  return `{"level":${warnLevel}${time},"message":"the log was not read in time: ${lines} lines are missing here"}\n`
 }
 
 /** Returns how many bytes were written: none if the reader is slow, all if it is gone. */

@@ -5,32 +5,32 @@ export const registry = new Registry()
 
 const requests = new Counter({
   name: "service_requests_total",
-  help: "Requests answered",
+  help: "HTTP requests",
   labelNames: ["operation", "status"],
   registers: [registry],
 })
 const seconds = new Histogram({
   name: "service_request_seconds",
-  help: "Time from a request to its answer",
+  help: "Time from a request to its response, in seconds",
   labelNames: ["operation"],
   buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
   registers: [registry],
 })
 const taps = new Counter({
   name: "service_taps_total",
-  help: "Taps by what came of them: recorded, dry_run, or the code of the refusal",
+  help: "Taps by outcome: recorded, dry_run, or the error code",
   labelNames: ["outcome"],
   registers: [registry],
 })
 const deliveries = new Counter({
   name: "service_webhook_deliveries_total",
-  help: "Attempts to deliver an event to a webhook endpoint by what came of them: delivered, or failed",
+  help: "Attempts to deliver an event to a webhook endpoint, by outcome: delivered or failed",
   labelNames: ["outcome"],
   registers: [registry],
 })
 new Gauge({
   name: "service_memory_bytes",
-  help: "Memory that the process holds",
+  help: "Resident memory of the process, in bytes",
   registers: [registry],
   collect() {
     this.set(process.memoryUsage.rss())

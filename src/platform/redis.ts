@@ -32,11 +32,11 @@ function loadRedis() {
 export function sayWhenAway(redis: Redis, log: Log, consequence: string): void {
   let isAway = false
   redis.on("error", (error) => {
-    if (!isAway) log.warn({ error: error.message }, `Redis is away; ${consequence}`)
+    if (!isAway) log.warn({ error: error.message }, `Redis is unreachable; ${consequence}`)
     isAway = true
   })
   redis.on("ready", () => {
-    if (isAway) log.info({}, "Redis is back")
+    if (isAway) log.info({}, "Redis is reachable again")
     isAway = false
   })
 }
@@ -49,7 +49,7 @@ export function sayWhenRefused(log: Log, steadyClock: () => number, consequence:
     if (!(error instanceof Error) || error.name !== "ReplyError") return
     if (steadyClock() - said_at < 60_000) return
     said_at = steadyClock()
-    log.warn({ error: error.message }, `Redis refuses what it is asked; ${consequence}`)
+    log.warn({ error: error.message }, `Redis refuses commands; ${consequence}`)
   }
 }
 

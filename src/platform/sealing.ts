@@ -33,12 +33,14 @@ export function unsealBytes(
   sealed: Uint8Array,
 ): Buffer {
   if (sealed.length < SEAL_BYTES || sealed[0] !== SEAL_VERSION)
-    throw new SealBroken(`what was sealed for ${purpose} is not in format ${SEAL_VERSION}`)
+    throw new SealBroken(`what was encrypted for ${purpose} is not in format ${SEAL_VERSION}`)
   const opened =
     openWith(secret.current, purpose, boundTo, sealed) ??
     (secret.previous === null ? null : openWith(secret.previous, purpose, boundTo, sealed))
   if (opened) return opened
-  throw new SealBroken(`what was sealed for ${purpose} was changed or sealed under another SERVICE_SECRET`)
+  throw new SealBroken(
+    `what was encrypted for ${purpose} was changed, or encrypted with another SERVICE_SECRET`,
+  )
 }
 
 /** Returns null if the bytes were not sealed with this secret for this `boundTo`. */

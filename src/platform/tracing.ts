@@ -54,7 +54,9 @@ export async function createTracing(url: string, log: Log): Promise<Tracing> {
       span.end(performance.now())
     },
     async close() {
-      const sent = provider.shutdown().catch((error) => log.warn(loggable(error), "traces were not sent"))
+      const sent = provider
+        .shutdown()
+        .catch((error) => log.warn(loggable(error), "the last traces could not be sent"))
       await within(sent, stopPatienceMilliseconds, "the collector did not answer").catch(() => {})
     },
   }
@@ -75,8 +77,9 @@ function saying(log: Log, exporter: SpanExporter): SpanExporter {
       exporter.export(spans, (result) => {
         const wasTaken = isTaken
         isTaken = result.code === 0
-        if (wasTaken && !isTaken) log.warn({}, "traces are not taken and are dropped: look at the collector")
-        if (!wasTaken && isTaken) log.info({}, "traces are taken again")
+        if (wasTaken && !isTaken)
+          log.warn({}, "the collector does not accept traces, and they are dropped: check the collector")
+        if (!wasTaken && isTaken) log.info({}, "the collector accepts traces again")
         done(result)
       })
     },

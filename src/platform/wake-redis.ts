@@ -34,7 +34,7 @@ type Closing = { close(): Promise<void> }
 /** Publishes a queue's wake-up at once; further ones within 20 ms are joined into one. */
 function startPublisher(url: string, log: Log) {
   const redis = connectRedis(url, 1_000)
-  const consequence = "workers look for work by themselves"
+  const consequence = "workers look for work without wake-ups"
   sayWhenAway(redis, log, consequence)
   const sayRefused = sayWhenRefused(log, () => performance.now(), consequence)
   let jobs: Queue | undefined

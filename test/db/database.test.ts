@@ -613,7 +613,7 @@ describe("a Postgres server", () => {
     server.close()
     const refusal = {
       name: "DatabaseUnavailable",
-      message: "Postgres cannot be reached: it asks for a password",
+      message: "Postgres cannot be reached: it requires a password",
     }
     expect(told).toEqual([refusal, refusal, refusal])
   })
@@ -622,7 +622,9 @@ describe("a Postgres server", () => {
     const db = databases.open(`${await databases.newDatabase()}-of-nobody`)
     const refusal = await db.transaction(async () => 1).catch((error) => error)
     expect(refusal).toBeInstanceOf(DatabaseUnavailable)
-    expect(refusal.message).toMatch(/^Postgres lets nobody in \(3D000\): database ".+" does not exist$/)
+    expect(refusal.message).toMatch(
+      /^Postgres refuses the connection \(3D000\): database ".+" does not exist$/,
+    )
   })
 
   test("whose database encoding is not UTF-8 is rejected, with a remedy", async () => {
@@ -656,7 +658,7 @@ describe("a Postgres server", () => {
     for (const refusal of [lost, making, reading]) expect(refusal).toBeInstanceOf(DatabaseUnavailable)
     expect(
       [lost, making, reading].map(({ message }) =>
-        message.replace("Postgres does not let its user do that", ""),
+        message.replace("Postgres does not permit this user to do this", ""),
       ),
     ).toEqual([
       " (3F000): no schema has been selected to create in",
@@ -1002,7 +1004,7 @@ describe("a Postgres server", () => {
       await other.read.execute(sql`alter database ${database} reset default_transaction_read_only`)
       expect(refusal).toBeInstanceOf(DatabaseUnavailable)
       expect(refusal.message).toMatch(
-        /^Postgres cannot do that here \(25006\): .+ in a read-only transaction$/,
+        /^Postgres cannot do this on this server \(25006\): .+ in a read-only transaction$/,
       )
       await insert()
     }
@@ -1046,7 +1048,7 @@ describe("a Postgres server", () => {
     const { db } = await openThroughPooler()
     const refusal = driverError(await valuesIn(db).catch((error) => error))
     expect(refusal).toBeInstanceOf(DatabaseUnavailable)
-    expect((refusal as Error).message).toBe("Postgres lets nobody in (08P01): no such database: shop")
+    expect((refusal as Error).message).toBe("Postgres refuses the connection (08P01): no such database: shop")
     await db.close()
   })
 
@@ -1073,7 +1075,7 @@ describe("a Postgres server", () => {
     const refusal = driverError(await askByName().catch((error) => error))
     expect(refusal).toBeInstanceOf(DatabaseUnavailable)
     expect((refusal as Error).message).toBe(
-      "Postgres forgets the prepared statements (26000) of its session: DATABASE_URL must lead to it directly, or through a pooler in session mode",
+      "Postgres loses the prepared statements (26000) of its session: DATABASE_URL must connect to it directly, or through a pooler in session mode",
     )
   })
 
@@ -1098,7 +1100,7 @@ describe("a Postgres server", () => {
     const writing = add(fresh, "a", 1).catch((error) => error)
     for (const refusal of await Promise.all([reading, writing])) {
       expect(refusal).toBeInstanceOf(DatabaseUnavailable)
-      expect((refusal as Error).message).toBe("Postgres is a standby here and takes no writes")
+      expect((refusal as Error).message).toBe("Postgres is a standby and accepts no writes")
     }
     await server.restart("primary")
     await add(fresh, "a", 1)

@@ -463,7 +463,7 @@ describe("several processes", () => {
     await untilFound(limits)
     line.fallSilent()
     await untilFound(limits)
-    expect(warned).toEqual(["Redis is away; each process limits rates for itself"])
+    expect(warned).toEqual(["Redis is unreachable; each process counts rate limits for itself"])
     limits.close()
     line.stop()
   }, 15_000)
@@ -480,7 +480,7 @@ describe("several processes", () => {
     const limits = createRateLimits({ ...service.context, config, log })
     await heard.promise
     limits.close()
-    expect(warned).toEqual(["Redis is away; each process limits rates for itself"])
+    expect(warned).toEqual(["Redis is unreachable; each process counts rate limits for itself"])
   }, 10_000)
 
   test("log once for many requests that Redis is full and what that means", async () => {
@@ -492,7 +492,7 @@ describe("several processes", () => {
     await connection.config("SET", "maxmemory", "0")
     limits.close()
     expect(counted).toEqual([false, true])
-    expect(warned).toEqual(["Redis refuses what it is asked; each process limits rates for itself"])
+    expect(warned).toEqual(["Redis refuses commands; each process counts rate limits for itself"])
   })
 
   /** Rate limits of a process that is connected to Redis. Its own clock stands still. */

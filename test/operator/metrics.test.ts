@@ -159,7 +159,8 @@ describe("on Postgres", () => {
     await read.execute(sql`alter database ${database} set default_transaction_read_only = on`)
     const refused = await ask(url, "/readyz")
     await read.execute(sql`alter database ${database} reset default_transaction_read_only`)
-    const why = "Postgres cannot do that here (25006): cannot execute UPDATE in a read-only transaction\n"
+    const why =
+      "Postgres cannot do this on this server (25006): cannot execute UPDATE in a read-only transaction\n"
     expect([refused.status, await refused.text()]).toEqual([503, why])
     const ready = await ask(url, "/readyz")
     expect([ready.status, await ready.text()]).toEqual([200, "ready\n"])

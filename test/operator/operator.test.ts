@@ -309,7 +309,7 @@ describe("a dev service's environment file", () => {
   test("may name a database that cannot be opened, which is reported in one line", async () => {
     const { code, stderr } = await runPlain({ DATABASE_URL: `sqlite:${folder}/chains.json/x.db` }, "stuck")
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^operator: cannot make the folder .*\n$/)
+    expect(stderr).toMatch(/^operator: cannot create the folder .*\n$/)
   })
 })
 

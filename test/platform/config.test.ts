@@ -350,7 +350,7 @@ describe("the CHAINS file", () => {
       [{ desk_address: "none" }, "needs desk_address, the address of the deployed desk"],
       [{ chips_as_code_from: 0 }, "needs chips_as_code_from, a whole number above 0"],
       [{ use_finalized_tag: "yes" }, "needs use_finalized_tag, true or false"],
-      [{ coin_symbol: "" }, "needs coin_symbol, a text of 1 to 12 characters"],
+      [{ coin_symbol: "" }, "needs coin_symbol, a string of 1 to 12 characters"],
       [{ rpc_url: "https://rpc.example.com" }, "has an unknown key rpc_url"],
     ]
     for (const [settings, end] of complaints)

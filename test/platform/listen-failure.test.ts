@@ -14,7 +14,7 @@ const failure = (code: string) => Object.assign(new Error("it does not go"), { c
 test("a port that needs a privilege names the privilege and the variable", () => {
   expect(listenFailure(failure("EACCES"), place)).toEqual(
     new StartError(
-      "port 80 is closed to this process; grant it CAP_NET_BIND_SERVICE, or set PORT to another one",
+      "port 80 is not permitted for this process; grant it CAP_NET_BIND_SERVICE, or set PORT to another one",
     ),
   )
 })

@@ -84,7 +84,9 @@ test("a log that nobody reads blocks nothing, and reports how many lines were dr
   rmSync(folder, { recursive: true })
   const lines = (await log).trimEnd().split("\n")
   expect(lines[0]).toContain('"number":0')
-  const leftOut = Number(/nobody read the log: (\d+) lines are left out here/.exec(lines.at(-1) ?? "")?.[1])
+  const leftOut = Number(
+    /the log was not read in time: (\d+) lines are missing here/.exec(lines.at(-1) ?? "")?.[1],
+  )
   expect(lines.length - 1 + leftOut).toBe(50_001)
 })
 

@@ -103,7 +103,7 @@ describe("wake-ups over Redis", () => {
     await connection.config("SET", "maxmemory", "0")
     connection.disconnect()
     await repeat(() => full.wake("timers"), untilWoken(worker, "timers"))
-    expect(warned).toEqual(["Redis refuses what it is asked; workers look for work by themselves"])
+    expect(warned).toEqual(["Redis refuses commands; workers look for work without wake-ups"])
   }, 20_000)
 
   test("rejected by a full Redis leave nothing in memory", async () => {

@@ -44,7 +44,7 @@ function createFeedWatch(context: Context): FeedWatch {
         for (const reader of readers) reader.grown()
       }
     } catch (error) {
-      context.log.debug(loggable(error), "the feed of events could not be looked at")
+      context.log.debug(loggable(error), "the feed of events could not be read; it is tried again")
     }
   }
 

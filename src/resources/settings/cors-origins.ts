@@ -23,7 +23,7 @@ export function createCorsOrigins(context: Context): CorsOrigins {
       union = new Set([...found.values()].flat())
     } catch (error) {
       readAt = Number.NEGATIVE_INFINITY
-      context.log.warn(loggable(error), "the CORS lists could not be read again")
+      context.log.warn(loggable(error), "the CORS lists could not be refreshed; the known ones stay in use")
     }
   }
 
