@@ -4,18 +4,19 @@ export type EffectFailure = { code: string; message: string }
 /** Every `failure.code`, with what happened and what an integrator can do about it. */
 export const failures = {
   "collection.deployment_reverted":
-    "The chain refused the contract; the operator of the service can retry it.",
-  "unit.issuance_reverted": "The chain refused the issuance; the operator of the service can retry it.",
+    "The chain rejected the deployment of the contract; the operator of the service can retry it.",
+  "unit.issuance_reverted": "The chain rejected the issuance; the operator of the service can retry it.",
   "claim.already_claimed": "Somebody else claimed the unit first. Read its owner from the chain.",
   "claim.superseded":
     "The unit was claimed in another way, or got another chip, before this claim was on chain.",
-  "transfer.superseded": "The unit changed its owner in another way before this authorization was used.",
+  "transfer.superseded": "The unit changed owner in another way before this authorization was used.",
   "chip_replacement.locked":
     "The unit was claimed meanwhile, which locks its chip. It keeps the chip it has.",
-  "chip_replacement.reverted": "The chain refused the swap. The unit keeps its chip: replace it again.",
-  "metadata_refresh.reverted": "The chain refused to announce the change. Ask for another refresh.",
+  "chip_replacement.reverted":
+    "The chain rejected the chip replacement. The unit keeps its chip: ask for another replacement.",
+  "metadata_refresh.reverted": "The chain rejected the metadata refresh. Ask for another one.",
   "webhook_endpoint.given_up":
-    "The endpoint took none of ten attempts at one event in three days. Mend it and enable it again.",
+    "The endpoint accepted none of ten attempts to deliver one event within three days. Repair it and enable it again.",
   "internal.error": "The work ended in an unexpected way.",
 } as const
 

@@ -37,12 +37,13 @@ export function startLoop(loop: LoopOptions): Loop {
   async function runTick(): Promise<unknown> {
     try {
       const answer = await loop.tick()
-      if (lastFailure) loop.log.info({ queue: loop.queue }, "works again")
+      if (lastFailure) loop.log.info({ queue: loop.queue }, "rounds succeed again")
       lastFailure = ""
       return answer
     } catch (error) {
       const failure = loggable(error)
-      if (failure.error !== lastFailure) loop.log.warn({ queue: loop.queue, ...failure }, "is tried again")
+      if (failure.error !== lastFailure)
+        loop.log.warn({ queue: loop.queue, ...failure }, "a round failed and is tried again")
       lastFailure = failure.error
       return undefined
     }

@@ -16,7 +16,7 @@ await runUntilStopped(async () => {
   const operator = await startOperatorPort(world)
   const workers = startWorkers(world)
   const chains = config.chains.map(({ chain_id }) => chain_id)
-  log.info({ chains, operator_url: operator.url }, "the workers are at work")
+  log.info({ chains, operator_url: operator.url }, "the workers are running")
   return async () => {
     log.info({}, "the workers are stopping")
     operator.announceStop()

@@ -330,7 +330,7 @@ async function askAsDeliverer(context: Context, { caller }: Customer): Promise<v
   const at = context.clock()
   const [delivery] = await dueDeliveries(context.db.read, endpoint.id, { at, limit: 10 })
   if (!delivery) throw new Error("an event was to be sent")
-  const answer = { response_status: 500, error: "answered 500", milliseconds: 1 }
+  const answer = { response_status: 500, error: "responded with status 500", milliseconds: 1 }
   await inTurn(context, null, (turn) => recordOutcomes(turn, endpoint.id, [{ delivery, answer }]))
   const since = new Date(0)
   await inTurn(context, null, (turn) =>

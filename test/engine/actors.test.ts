@@ -337,7 +337,7 @@ for (const engine of engines)
         const { db, turn, id } = await openWithErrand()
         const before = await everythingOf(db, id)
         await expect(turn((turn) => sendEvent(turn, id, { type: "SHOUT" }))).rejects.toThrow(
-          "a machine asked for shout, which the runtime does not know",
+          "a machine requested shout, which the runtime does not support",
         )
         expect(await everythingOf(db, id)).toEqual(before)
       })
@@ -347,7 +347,7 @@ for (const engine of engines)
         await turn((turn) => sendEvent(turn, id, { type: "CANCEL" }))
         const before = await everythingOf(db, id)
         const stray = { type: "xstate.error.actor.runErrand", error: reverted.error }
-        await expect(turn((turn) => sendEvent(turn, id, stray))).rejects.toThrow("has no answer to")
+        await expect(turn((turn) => sendEvent(turn, id, stray))).rejects.toThrow("has no transition for")
         expect(await everythingOf(db, id)).toEqual(before)
       })
     })
@@ -689,7 +689,7 @@ for (const engine of engines)
       })
 
       test("that does not start at the beginning is not replayed", () => {
-        expect(() => replay(errand, [{ type: "CANCEL" }])).toThrow("a journal begins with xstate.init")
+        expect(() => replay(errand, [{ type: "CANCEL" }])).toThrow("a journal must begin with xstate.init")
       })
 
       for (const [name, { begin, events, output }] of Object.entries(journalled))

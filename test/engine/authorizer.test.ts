@@ -33,7 +33,7 @@ describe("an authorization is issued", () => {
     const { unit_id, address } = await issuedUnit(hand)
     const claim = () => claimFrom(hand.world.context, hand, unit_id)
     await asAdmin(hand, "pause")
-    const why = `factory ${hand.chain.config.factory_address} of chain 31337 is paused: claims and transfers from wallets are refused until its admin calls resume`
+    const why = `factory ${hand.chain.config.factory_address} of chain 31337 is paused: claims and transfers by people's own wallets are refused until its admin calls resume`
     await expect(claim()).rejects.toEqual(new Unavailable(why))
     await asAdmin(hand, "resume")
     await send(hand, await claim())
@@ -54,7 +54,7 @@ describe("an authorization is issued", () => {
     const asked = claimFrom(hand.world.context, hand, unit_id)
     await expect(asked).rejects.toEqual(
       new Unavailable(
-        `AUTHORIZER_KEY is that of ${ours}, and factory ${hand.chain.config.factory_address} of chain 31337 names ${another}: claims and transfers from wallets are refused until the factory's admin calls setAuthorizer, or the key is corrected`,
+        `AUTHORIZER_KEY is the key of ${ours}, but the authorizer of factory ${hand.chain.config.factory_address} of chain 31337 is ${another}: claims and transfers by people's own wallets are refused until the factory's admin calls setAuthorizer, or the key is corrected`,
       ),
     )
   })
@@ -84,7 +84,7 @@ describe("an authorization is issued", () => {
     const { context } = await openWith(hand, { factory_address, AUTHORIZER_KEY: keyAt(4) })
     const claim = () => claimFrom(context, hand, unit_id)
     await expect(claim()).rejects.toThrow(
-      `AUTHORIZER_KEY is that of ${another}, and ${earlier} names ${ours}`,
+      `AUTHORIZER_KEY is the key of ${another}, but the authorizer of ${earlier} is ${ours}`,
     )
     await asAdmin(hand, "setAuthorizer", [another, 0n])
     await asAdmin(hand, "pause")

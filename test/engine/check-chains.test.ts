@@ -32,7 +32,9 @@ const unused = `0x${"1".repeat(40)}`
 test("a provider whose response never ends is logged as a warning, and the process still starts", async () => {
   const endless = () => new Response(new ReadableStream({ start: (body) => body.enqueue('{"jsonrpc":') }))
   expect(await warningsOf(unused, startServer(endless))).toEqual([
-    expect.stringMatching(/^number 1 of rpc_urls of chain 31337 is no help \(.*timed out.*\); it is asked/),
+    expect.stringMatching(
+      /^provider number 1 in rpc_urls of chain 31337 failed \(.*timed out.*\); it is tried/,
+    ),
   ])
 }, 10_000)
 
@@ -63,7 +65,7 @@ test("a process does not start if CHAINS names the desk as the factory, because 
   await stage.close()
   expect(refused).toBeInstanceOf(StartError)
   expect(refused.message).toBe(
-    `CHAINS: chain 31337 has another contract at factory_address ${config.desk_address}, such as a desk or a collection; put the factory's address there`,
+    `CHAINS: chain 31337 has a contract at factory_address ${config.desk_address} that is not a factory, such as a desk or a collection; correct factory_address`,
   )
 }, 30_000)
 
@@ -72,7 +74,7 @@ test("a factory that has deployed collections but is missing, as while its only 
   const { factory_address } = await activeCollection(service, caller)
   const warnings = await warningsOf(String(factory_address), startServer(emptyChain))
   expect(warnings).toEqual([
-    `number 1 of rpc_urls of chain 31337 lacks the contract at factory_address ${factory_address}; is it behind?`,
+    `provider number 1 in rpc_urls of chain 31337 has no contract at factory_address ${factory_address}; is it behind?`,
   ])
 })
 

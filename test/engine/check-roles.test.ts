@@ -31,7 +31,7 @@ describe("a service's keys", () => {
     const faults = await roleFaults(chain)
     await asAdmin("setRoles", [signers[1], 9n])
     expect(faults).toMatchObject([{ chain_id: 31_337, variable: "SIGNER_KEYS", address: signers[1] }])
-    expect(faults[0]?.text).toContain(`${signers[1]}, which has no role to deploy at factory`)
+    expect(faults[0]?.text).toContain(`${signers[1]}, which lacks the role to deploy at factory`)
     expect(faults[0]?.text).not.toContain("\n")
   })
 
@@ -41,7 +41,7 @@ describe("a service's keys", () => {
     const faults = await roleFaults(chain)
     await asAdmin("setAuthorizer", [present, 0n])
     expect(faults).toMatchObject([{ variable: "AUTHORIZER_KEY", address: present }])
-    expect(faults[0]?.text).toContain(`names ${named}`)
+    expect(faults[0]?.text).toContain(`is ${named}`)
     expect(await roleFaults(chain)).toEqual([])
   })
 
@@ -64,10 +64,10 @@ describe("a service's keys", () => {
     const faults = await roleFaults(bare)
     expect(faults.map(({ variable, text }) => `${variable}: ${text}`)).toEqual([
       expect.stringMatching(
-        /^AUTHORIZER_KEY: AUTHORIZER_KEY is unset, and factory 0x\w+ of chain 31337 names 0x/,
+        /^AUTHORIZER_KEY: AUTHORIZER_KEY is not set, and the authorizer of factory 0x\w+ of chain 31337 is 0x/,
       ),
       expect.stringMatching(
-        /^SIGNER_KEYS: SIGNER_KEYS is unset: new collections, .+ of chain 31337 are refused/,
+        /^SIGNER_KEYS: SIGNER_KEYS is not set: new collections, .+ on chain 31337 are refused/,
       ),
     ])
     expect(() => bare.issuanceLaneId(newId())).toThrow(Unavailable)
@@ -90,7 +90,7 @@ describe("a service's keys", () => {
       chain.signers.flatMap(({ account }) => account ?? []),
     ).get(chain_id) as ConnectedChain
     expect(await roleFaults(moved)).toMatchObject([{ variable: "CHAINS", address: mine }])
-    expect((await roleFaults(moved))[0]?.text).toContain(`${mine}, which is no desk of factory ${other}`)
+    expect((await roleFaults(moved))[0]?.text).toContain(`${mine}, which is not a desk of factory ${other}`)
     const { keys, calls } = await readRoles(moved)
     expect(calls).toEqual([])
     expect(keys.at(-1)).toEqual({ account: mine, is: "no desk of this factory", roles: 0, needed: null })

@@ -40,7 +40,7 @@ test("an error of one transaction is reported unless the lane or the database is
   const odd = new Error("odd")
   const { notices, failure } = await fail(odd)
   expect(failure).toBe(odd)
-  expect(notices[0]).toStartWith("nonce 4 (issueUnit) cannot be moved on and is tried again: ")
+  expect(notices[0]).toStartWith("nonce 4 (issueUnit) could not be processed and is tried again: ")
 })
 
 test.each([

@@ -143,7 +143,7 @@ describe("a factory of the first generation", () => {
     const unit_id = await anotherUnit(running, before.collection_id)
     await nameAuthorizer(accountAt(4).address)
     await expect(claimFromWallet(running, unit_id)).rejects.toThrow(
-      `AUTHORIZER_KEY is that of ${accountAt(3).address}, and factory ${firstFactory} of chain 31337 names ${accountAt(4).address}`,
+      `AUTHORIZER_KEY is the key of ${accountAt(3).address}, but the authorizer of factory ${firstFactory} of chain 31337 is ${accountAt(4).address}`,
     )
     await nameAuthorizer(accountAt(3).address)
     await claimFromWallet(running, unit_id)
@@ -178,7 +178,7 @@ describe("a factory of the first generation", () => {
     await letOperate(false)
     const running = workOn(stage.world)
     await issuedUnit(running)
-    await until(async () => /^factory .* CHAINS does not name it any more/.test(await reasonFor(promised)))
+    await until(async () => /^factory .* the factory is no longer in CHAINS/.test(await reasonFor(promised)))
     await letOperate(true)
     await untilActive(promised)
     await running.workers.stop()
@@ -193,7 +193,7 @@ describe("a factory of the first generation", () => {
     )
     const running = workOn(stage.world)
     await until(async () =>
-      (await reasonFor(promised)).includes("name the factory that does as factory_address in CHAINS"),
+      (await reasonFor(promised)).includes("set factory_address in CHAINS to the factory that does"),
     )
     await running.workers.stop()
     const world = await openFirst()

@@ -117,7 +117,7 @@ describe("a nonce that another sender used", () => {
     const signer = { ...issuing.signer, account: null }
     hand.lanes[1] = { ...issuing, signer }
     await until(async () => ((await issuingLane(hand)).reason ?? "").includes("add it until"))
-    expect((await issuingLane(hand)).reason).toContain("no block takes what has nonce 0 ")
+    expect((await issuingLane(hand)).reason).toContain("no transaction with nonce 0 ")
     hand.lanes[1] = issuing
     await until(async () => (await collectionStatuses()).includes("active"))
   }, 30_000)

@@ -117,7 +117,7 @@ for (const [cloud, fake, connect] of services)
       fake.signs_instead = new Uint8Array(32).fill(7)
       await expect(account.signTransaction(transaction)).rejects.toBeInstanceOf(SignerUnavailable)
       await expect(account.signTransaction(transaction)).rejects.toThrow(
-        `the key service of ${address} does not sign: its signature is of another key or another text`,
+        `the key service of ${address} did not sign: its signature is from another key or of another digest`,
       )
     })
   })
@@ -137,7 +137,7 @@ describe("an invalid DER signature", () => {
       const service = await awsKeyService("alias/issuing")
       const broken = { ...service, sign: async () => new Uint8Array(Buffer.from(der, "hex")) }
       const account = await keyServiceAccount(broken)
-      await expect(account.signTransaction(transaction)).rejects.toThrow("its signature is not in DER")
+      await expect(account.signTransaction(transaction)).rejects.toThrow("its signature is not DER-encoded")
     })
 })
 
@@ -149,7 +149,7 @@ describe("SIGNER_KEYS", () => {
 
   test("may not contain one key twice, whatever it is called", async () => {
     await expect(openSignerAccounts([privateKey, "aws-kms:alias/issuing"])).rejects.toThrow(
-      `SIGNER_KEYS: key number 2 is the same as one before it, ${address}; every lane needs its own`,
+      `SIGNER_KEYS: key number 2 is a duplicate of an earlier one, ${address}; every lane needs its own key`,
     )
   })
 
@@ -158,7 +158,7 @@ describe("SIGNER_KEYS", () => {
       publicKey: async () => new Uint8Array(91),
       sign: async () => new Uint8Array(),
     }
-    await expect(keyServiceAccount(service)).rejects.toThrow("the key is not of the curve secp256k1")
+    await expect(keyServiceAccount(service)).rejects.toThrow("the key is not a secp256k1 key")
   })
 
   test("that cannot be reached stop the start with one line that names the key by its position", async () => {

@@ -262,7 +262,7 @@ describe("a lane assigns no nonce", () => {
     await hand.tick()
     expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
     const row = await issuingLane(hand)
-    expect(row.reason).toMatch(/lacks 0\.\d+ ETH .* 1 ETH is enough for about \d+ transactions/)
+    expect(row.reason).toMatch(/lacks 0\.\d+ ETH .* 1 ETH pays for about \d+ such transactions/)
     // On its own it would have been affordable.
     await client.setBalance({ address: signers[1], value: 10n ** 18n })
     await hand.tick()
@@ -437,7 +437,7 @@ describe("a nonce used on the chain without a receipt at any provider", () => {
     const { status, reason } = await issuingLane(hand)
     const [attempt] = await hand.world.context.db.read.select().from(transactionAttempts)
     expect(status).toBe("open")
-    expect(reason).toContain(`was used by ${attempt?.hash}, and no provider has its receipt`)
+    expect(reason).toContain(`was used by ${attempt?.hash}, but no provider has its receipt`)
     await hand.settle()
     expect([await statusOf(hand, id), (await issuingLane(hand)).reason]).toEqual(["active", null])
   }, 30_000)
@@ -488,7 +488,7 @@ describe("a nonce used on the chain without a receipt at any provider", () => {
     const { status, reason } = await issuingLane(hand)
     expect([status, reason]).toEqual([
       "halted",
-      expect.stringContaining(`nonce 0 of ${thief.address} was used by transaction ${hash} that`),
+      expect.stringContaining(`nonce 0 of ${thief.address} was used by transaction ${hash}, which`),
     ])
   }, 30_000)
 
@@ -561,7 +561,7 @@ describe("a nonce used on the chain without a receipt at any provider", () => {
     }
     expect(seen).toEqual(["open", "halted"])
     const { id: laneId, reason } = await issuingLane(hand)
-    expect(reason).toContain(`nonce 0 of ${thief.address} was used by transaction ${stolen} that`)
+    expect(reason).toContain(`nonce 0 of ${thief.address} was used by transaction ${stolen}, which`)
 
     for (const { faults } of hand.stage.proxies) faults.swallows = false
     await hand.turn((t) => retryById(t, laneId))
@@ -726,10 +726,10 @@ describe("a chain that replaces final blocks", () => {
     const at = async (number: bigint) => ({ ...(await chain.headers.at(number)), hash: "0x00" as const })
     await outwaitNewestBlock()
     const round = tickLane({ ...own[1], chain: { ...chain, headers: { ...chain.headers, at } } })
-    await expect(round).rejects.toThrow("the providers disagree")
+    await expect(round).rejects.toThrow("not all providers agree")
     const row = await issuingLane(hand)
     expect(row).toMatchObject({ status: "open", final_block_number: known })
-    expect(row.reason).toContain(`say the same of block ${known}`)
+    expect(row.reason).toContain(`agree on block ${known}`)
   }, 30_000)
 })
 
@@ -749,7 +749,7 @@ describe("a key that another sender uses as well", () => {
     const { status, reason, id: laneId } = await issuingLane(hand)
     expect(status).toBe("halted")
     expect(said).toEqual([{ lane_id: laneId, reason }])
-    expect(reason).toContain(`has 2 transactions of ${account.address}, the database knows 1`)
+    expect(reason).toContain(`has 2 transactions of ${account.address}, but the database knows of 1`)
     expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
 
     await hand.turn((t) => retryById(t, laneId))

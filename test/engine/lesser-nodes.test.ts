@@ -175,7 +175,7 @@ describe("a lane says why it stalls if its only node", () => {
     [
       "cannot count pending transactions",
       ({ params }: Call) => params?.[1] === "pending",
-      "cannot be taken from chain 31337: request timed out",
+      "cannot be read from chain 31337: request timed out",
     ],
   ] as const)
     test(what, async () => {

@@ -139,8 +139,8 @@ test("a tick that throws is retried, and logged once while the error stays the s
   }
   await ticks.next()
   expect(lines).toEqual([
-    ["warn", { queue, error: "Error: the chain is away" }, "is tried again"],
-    ["warn", { queue, error: "Error: the chain is slow" }, "is tried again"],
+    ["warn", { queue, error: "Error: the chain is away" }, "a round failed and is tried again"],
+    ["warn", { queue, error: "Error: the chain is slow" }, "a round failed and is tried again"],
   ])
 })
 
@@ -171,9 +171,9 @@ test("a tick that succeeds again is logged once, and its next failure is logged 
   ticks.fail(new Error("no"))
   await settled()
   expect(lines.map(([level, , message]) => `${level}: ${message}`)).toEqual([
-    "warn: is tried again",
-    "info: works again",
-    "warn: is tried again",
+    "warn: a round failed and is tried again",
+    "info: rounds succeed again",
+    "warn: a round failed and is tried again",
   ])
 })
 

@@ -43,7 +43,7 @@ test.each<[where: string, said: string[], voices: number, halts: boolean]>([
   const { halt, failure, notices } = await compareWithChain(held as never, leased.row)
   expect(halt !== null).toBe(halts)
   expect(failure !== null).toBe(!halts)
-  if (!halts) expect(notices[0]).toContain("or the wrong one is removed from CHAINS")
+  if (!halts) expect(notices[0]).toContain("or until the wrong one is removed from CHAINS")
 })
 
 test("a lane halts if the chain ends far below a final transaction, and its nodes lack that block", async () => {
@@ -64,7 +64,7 @@ test("a lane halts if the chain ends far below a final transaction, and its node
   const head = await hand.stage.anvil.client.getBlockNumber()
   const held = { ...lane, chain, lease: leased.lease, head, used_nonces: 0 }
   expect((await compareWithChain(held as never, leased.row)).halt).toContain(
-    "check that its providers are right",
+    "make sure that its providers are right",
   )
 })
 

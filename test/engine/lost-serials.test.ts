@@ -71,7 +71,9 @@ describe("after a restore from an older back-up", () => {
     await restore(file)
     const halted = await untilHalted(2)
     for (const { reason } of halted)
-      expect(reason).toMatch(/has \d+ transactions of 0x\w+, the database knows \d+: .+ operator retry/)
+      expect(reason).toMatch(
+        /has \d+ transactions of 0x\w+, but the database knows of \d+: .+ operator retry/,
+      )
     for (const { id } of halted) await retryLane({ ...service.stage, environment: service.environment }, id)
 
     const [ofE, ofX] = await pairSingly([e, x])

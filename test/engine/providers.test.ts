@@ -291,7 +291,9 @@ describe("a read of a contract", () => {
     const { client } = clientOf([startProvider(says("0x"))])
     const asked = reach(() => client.readContract({ ...token, args: [1n] }))
     await expect(asked).rejects.toThrow(
-      new ChainUnreachable("no contract is where one was: a provider is behind, or blocks were replaced"),
+      new ChainUnreachable(
+        "there is no contract where there was one: a provider is behind, or a reorganization removed it",
+      ),
     )
   })
 
@@ -677,7 +679,7 @@ describe("a raw transaction", () => {
       "rate_limited",
       "http 429: 15/second request limit reached",
     ],
-    ["nothing, from an empty body", [() => new Response("")], "no_answer", "the answer is empty"],
+    ["nothing, from an empty body", [() => new Response("")], "no_answer", "the response is empty"],
   ]
   for (const [what, answers, outcome, said] of told)
     test(`that nobody accepted is judged by ${what}`, async () => {

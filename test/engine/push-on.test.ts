@@ -78,13 +78,13 @@ describe("a transaction that a pool accepted and dropped", () => {
     const config = { ...hand.chain.config, max_fee_per_gas_gwei: 0.001 }
     const thrifty = { ...hand.lanes[1], chain: { ...hand.chain, config } }
     await nextBlock(3, thrifty)
-    expect((await issuingLane(hand)).reason).toContain("nonce 0 is not mined at the highest fee")
+    expect((await issuingLane(hand)).reason).toContain("nonce 0 is not mined even at the highest fee")
     expect(await sends()).toEqual([[2]])
     const [sent] = await hand.transactionsOf("deployCollection")
     await hand.turn((t) => cancelById(t, String(sent?.id)))
     await nextBlock(2, thrifty)
     expect((await issuingLane(hand)).reason).toContain(
-      "nonce 0 is given up, and what uses it up is not mined",
+      "the empty transaction with nonce 0 is not mined even",
     )
     expect(await sends()).toEqual([[3]])
   }, 30_000)
@@ -98,7 +98,7 @@ describe("a transaction that a pool accepted and dropped", () => {
     await hand.turn((t) => cancelById(t, String(sent?.id)))
     await nextBlock(2, keyless)
     expect((await issuingLane(hand)).reason).toContain(
-      `nonce 0 is given up, and the key of ${signers[1]}, which has to sign what uses it up, is not in SIGNER_KEYS`,
+      `nonce 0 is given up, but the key of ${signers[1]}, which has to sign the empty transaction for it, is no longer in SIGNER_KEYS`,
     )
     expect(await sends()).toEqual([[2]])
   }, 30_000)
@@ -187,7 +187,7 @@ describe("a transaction that a node rejects", () => {
     await expect(hand.tick()).rejects.toThrow("the moon is too low")
     expect(await issuingLane(hand)).toMatchObject({
       status: "open",
-      reason: "nonce 0 is not taken, and the same is sent again: the moon is too low",
+      reason: "nonce 0 is not accepted yet, and the same bytes are sent again: the moon is too low",
     })
     faults.says_to_sends = null
     await nextBlock()
@@ -206,7 +206,7 @@ describe("a transaction that a node rejects", () => {
     })
     await client.setBalance({ address: signers[1], value: 1n })
     await nextBlock()
-    expect((await issuingLane(hand)).reason).toContain("and its next transaction may cost")
+    expect((await issuingLane(hand)).reason).toContain("but its next transaction may cost")
     expect(await sends()).toEqual([[1]])
 
     await client.setBalance({ address: signers[1], value: 10n ** 18n })
@@ -256,7 +256,7 @@ describe("a transaction that a node rejects", () => {
     await newCollection(hand)
     await hand.tick()
     const { number: refusedAt } = await client.getBlock()
-    expect((await issuingLane(hand)).reason).toMatch(/^nonce 0 is too dear for the node at 0\.\d+ ETH: /)
+    expect((await issuingLane(hand)).reason).toMatch(/^nonce 0 is too expensive for the node at 0\.\d+ ETH: /)
     faults.says_to_sends = null
     await nextBlock()
     const [refused, cheaper] = await attemptsOf(0)
@@ -307,7 +307,7 @@ describe("a lane whose key is gone", () => {
     const keyless = withoutKey(hand.lanes[1])
     await nextBlock(1, keyless)
     expect((await issuingLane(hand)).reason).toContain(
-      "nonce 0 (deployCollection) was signed for lower fees than there are, and the key of",
+      "nonce 0 (deployCollection) was signed with fees that are now too low, and the key of",
     )
 
     await client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n })

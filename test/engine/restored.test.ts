@@ -62,9 +62,9 @@ describe("after operator restored has been run", () => {
     proxy.faults.says_to_sends = "txpool is full"
     await hand.turn(noteRestored)
     const reason = async () => (await issuingLane(hand)).reason ?? ""
-    await until(async () => (await reason()).includes("nonce 0 has to wait for room: txpool is full"))
+    await until(async () => (await reason()).includes("nonce 0 has to wait: txpool is full"))
     const said = await reason()
-    expect(said).toStartWith("a back-up was restored: nothing new is sent before")
+    expect(said).toStartWith("a backup was restored: nothing new is sent until")
     await hand.tick()
     expect(await reason()).toBe(said)
     proxy.faults.says_to_sends = null

@@ -338,7 +338,7 @@ describe("wrapped chip keys", () => {
     } catch (error) {
       expect(error).toBeInstanceOf(ChipKeysUnreadable)
       const text = String(error)
-      expect(text).toContain(`chip ${chipId} do not open`)
+      expect(text).toContain(`chip ${chipId} cannot be decrypted`)
       expect(text).toContain("import the chip again")
       expect(text).not.toContain(another.current)
       expect(text).not.toContain(wrapped)

@@ -260,7 +260,7 @@ describe("an authorization", () => {
     await followAnotherFork(hand)
     await hand.mine()
     const torn = tornApart(hand)
-    await expect(watch(torn)).rejects.toThrow("not all providers of chain 31337 say the same of block")
+    await expect(watch(torn)).rejects.toThrow("not all providers of chain 31337 agree on block")
     expect((await claimNow(hand, claim.id)).status).toBe("claiming")
     await watch(hand)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
@@ -409,7 +409,7 @@ describe("an authorization", () => {
     await watch({ ...hand, chain: { ...hand.chain, rpc: lacking } })
     expect((await claimNow(hand, claim.id)).status).toBe("claiming")
     const [stuck] = await findStuck(hand.world.context.db.read, hand.world.context.clock())
-    expect(stuck).toMatchObject({ id: claim.id, reason: expect.stringContaining("logs are not all there") })
+    expect(stuck).toMatchObject({ id: claim.id, reason: expect.stringContaining("some of its logs are missing") })
     // Without another change of its unit, a provider with the logs is asked a moment later.
     await leaveUnused(hand)
     await hand.mine()

@@ -214,7 +214,7 @@ describe("a delivery attempt", () => {
     const to = (path: string) => ({ ...message, url: `http://127.0.0.1:${server.port}${path}` })
     const local = { ...usual, allowLoopback: true, patience_milliseconds: 1_000 }
     expect(await sendWebhook(to("/redirect"), local)).toMatchObject({ response_status: 307 })
-    expect((await sendWebhook(to("/never"), local)).error).toMatch(/no answer within 1 second/)
+    expect((await sendWebhook(to("/never"), local)).error).toMatch(/no response within 1 second/)
     expect(await sendWebhook(to("/endless"), local)).toMatchObject({ response_status: 200, error: null })
     expect(seen.map(({ path }) => path)).toEqual(["/redirect", "/never", "/endless"])
   })
@@ -244,7 +244,7 @@ describe("a delivery attempt", () => {
         expect([how, after, await sendWebhook({ ...message, url }, reach)]).toMatchObject([
           how,
           after,
-          { response_status: status, error: status === 503 ? "answered 503" : null },
+          { response_status: status, error: status === 503 ? "responded with status 503" : null },
         ])
         raw.stop(true)
       }

@@ -250,14 +250,14 @@ describe.each(engines)("on $name webhooks", (engine) => {
   })
 
   const refusals: [string, () => Response | Promise<Response>, number | null, RegExp][] = [
-    ["answers with 500", () => new Response("no", { status: 500 }), 500, /answered 500/],
+    ["answers with 500", () => new Response("no", { status: 500 }), 500, /responded with status 500/],
     [
       "answers with 301",
       () => new Response(null, { status: 301, headers: { location: "http://127.0.0.1:9/" } }),
       301,
       /redirects are not followed/,
     ],
-    ["answers with 410", () => new Response("gone", { status: 410 }), 410, /answered 410/],
+    ["answers with 410", () => new Response("gone", { status: 410 }), 410, /responded with status 410/],
   ]
   test.each(refusals)(
     "that a receiver %s are retried and block only their unit",

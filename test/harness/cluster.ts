@@ -140,7 +140,7 @@ async function seed(context: Context, chain: DevChain): Promise<string> {
   })
 }
 
-const readyLine = /the API is listening|the workers are at work/
+const readyLine = /the API is listening|the workers are running/
 const startPatienceMilliseconds = 30_000
 
 function createMember(

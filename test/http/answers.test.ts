@@ -122,13 +122,13 @@ describe("an unexpected error", () => {
 
   test("for a signing key that the chain does not accept also returns 503, and only the log says why", async () => {
     write = async () => {
-      throw new Unavailable("AUTHORIZER_KEY is that of somebody else")
+      throw new Unavailable("AUTHORIZER_KEY is the key of somebody else")
     }
     const { status, code, headers, text } = await askProbe()
     expect({ status, code }).toEqual({ status: 503, code: "internal.error" })
     expect(headers.get("retry-after")).toMatch(/^[1-9]\d*$/)
     expect(text).not.toContain("AUTHORIZER_KEY")
-    expect(service.logged.join("")).toContain("AUTHORIZER_KEY is that of somebody else")
+    expect(service.logged.join("")).toContain("AUTHORIZER_KEY is the key of somebody else")
   })
 })
 

@@ -135,7 +135,7 @@ const tables: Record<MachineName, Lifecycle> = {
   "webhook-endpoint": {
     machine: lifecycles["webhook-endpoint"].machine,
     inputs: [{}],
-    payloads: { GAVE_UP: { last_error: "answered 500" } },
+    payloads: { GAVE_UP: { last_error: "responded with status 500" } },
     table: `
       event    enabled  paused   deleted
       PAUSE    paused   -        -

@@ -173,7 +173,7 @@ describe.each(engines)("an actor stored by an earlier release, on $name,", (engi
     const { id, turn, stored } = await store(4, recorded[2])
     const before = await stored()
     await expect(turn((t) => sendEvent(t, id, { type: "DELIVER" }))).rejects.toThrow(
-      `parcel ${id} was stored by version 4 of its machine, and this release knows versions up to 3: run the release that stored it, or a later one`,
+      `parcel ${id} was stored by version 4 of its machine, but this release supports only versions up to 3: run the release that stored it, or a later one`,
     )
     expect(await stored()).toEqual(before)
   })

@@ -38,15 +38,15 @@ const factory = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 const stops: Incident[] = [
   ["paused", `${signer} lacks 0.2 ETH for its next transaction: send it at least that`],
   ["paused", `${signer} is not an operator of factory ${factory}`],
-  ["paused", `${signer} cannot pay the 0.3 ETH of nonce 7: send it more`],
-  ["paused", `${signer} has 0.001 ETH, and its next transaction may cost 0.01 ETH`],
+  ["paused", `${signer} cannot pay the 0.3 ETH for nonce 7: send it more`],
+  ["paused", `${signer} has 0.001 ETH, but its next transaction may cost 0.01 ETH`],
   [
     "halted",
-    `the chain has 9 transactions of ${signer}, the database knows 7: where a back-up was restored, run: operator restored`,
+    `the chain has 9 transactions of ${signer}, but the database knows of 7: if a backup was restored, run: operator restored`,
   ],
-  ["halted", `the chain has 5 transactions of ${signer} and had 6 at a depth of 12 blocks`],
+  ["halted", `the chain has 5 transactions of ${signer}, but 6 were final at a depth of 12 blocks`],
   ["halted", "chain 31337 replaced block 990, which was final at a depth of 12 blocks"],
-  ["halted", `nonce 7 of ${signer} was used by a transaction that this service did not send`],
+  ["halted", `nonce 7 of ${signer} was used by transaction 0x07, which this service did not send`],
   ["halted", `nonce 7 of ${signer} was used by a transaction that no provider of chain 31337 has any more`],
 ].map(([status, cause = ""]) => ({
   of: "issuing",
@@ -56,12 +56,12 @@ const stops: Incident[] = [
 
 /** Notices that the service stores with a lane that continues. */
 const notices: Incident[] = [
-  "not all providers of chain 31337 say the same of block 990: nothing is confirmed until they do",
+  "not all providers of chain 31337 agree on block 990: nothing is confirmed until they do",
   "provider number 2 in rpc_urls of chain 31337 has not answered for an hour",
-  "nonce 7 (issueUnit) cannot be moved on and is tried again: the key service does not answer",
-  "nonce 7 is not mined at the highest fee: raise max_fee_per_gas_gwei",
-  `nonce 7 (issueUnit) was never signed, and the key of ${signer} is not in SIGNER_KEYS any more`,
-  "nonce 7 (issueUnit) had succeeded and has no effect after a reorganization",
+  "nonce 7 (issueUnit) could not be processed and is tried again: the key service does not answer",
+  "nonce 7 is not mined even at the highest fee: raise max_fee_per_gas_gwei",
+  `nonce 7 (issueUnit) was never signed, and the key of ${signer} is no longer in SIGNER_KEYS`,
+  "nonce 7 (issueUnit) had succeeded, but has no effect after a reorganization",
 ].map((cause) => ({ of: "sending", cause, happen: (world) => setLane(world, { reason: cause }) }))
 
 /** Errors that nodes return for a raw transaction. */
@@ -135,17 +135,17 @@ const others: Incident[] = [
   },
   {
     of: "issuing",
-    cause: "unit.issuance_reverted: The chain refused the issuance",
+    cause: "unit.issuance_reverted: The chain rejected the issuance",
     happen: (world) =>
-      fail(world, "issuing", { code: "unit.issuance_reverted", message: "The chain refused the issuance" }),
+      fail(world, "issuing", { code: "unit.issuance_reverted", message: "The chain rejected the issuance" }),
   },
   {
     of: "deploying",
-    cause: "collection.deployment_reverted: The chain refused the contract",
+    cause: "collection.deployment_reverted: The chain rejected the deployment of the contract",
     happen: (world) =>
       fail(world, "deploying", {
         code: "collection.deployment_reverted",
-        message: "The chain refused the contract",
+        message: "The chain rejected the deployment of the contract",
       }),
   },
   {
@@ -173,12 +173,15 @@ const others: Incident[] = [
   },
   {
     of: "offered",
-    cause: "its logs are not all there: is there a provider that has all of them?",
+    cause: "some of its logs are missing: add a provider that has all logs to rpc_urls in CHAINS",
     happen: (world) =>
       write(world, (tx) =>
         tx
           .update(effects)
-          .set({ last_error: "its logs are not all there: is there a provider that has all of them?" })
+          .set({
+            last_error:
+              "some of its logs are missing: add a provider that has all logs to rpc_urls in CHAINS",
+          })
           .where(eq(effects.actor_id, world.ids.offered)),
       ),
   },
@@ -211,9 +214,9 @@ const others: Incident[] = [
   },
   {
     of: "offered",
-    cause: `AUTHORIZER_KEY is that of ${signer}, and factory ${factory} of chain 31337 names another one`,
+    cause: `AUTHORIZER_KEY is the key of ${signer}, but the authorizer of factory ${factory} of chain 31337 is another one`,
     async happen({ keyFaults }) {
-      const text = `AUTHORIZER_KEY is that of ${signer}, and factory ${factory} of chain 31337 names another one`
+      const text = `AUTHORIZER_KEY is the key of ${signer}, but the authorizer of factory ${factory} of chain 31337 is another one`
       keyFaults.push({ chain_id: chainId, variable: "AUTHORIZER_KEY", text })
     },
   },

@@ -65,7 +65,7 @@ test("a Redis that is full or was demoted counts as down until it accepts writes
 
 test("a key without its role on the chain is reported by /readyz and counted", async () => {
   const { CHAINS } = silentChain()
-  const text = "AUTHORIZER_KEY is that of somebody whom the factory does not name"
+  const text = "AUTHORIZER_KEY is the key of somebody who is not the factory's authorizer"
   const keyFaults = () => [{ chain_id: 31337, variable: "AUTHORIZER_KEY" as const, text }]
   const url = await open({ withRedis: false, CHAINS }, { keyFaults })
   const ready = await ask(url, "/readyz")

@@ -52,11 +52,11 @@ async function keepWaiting(of: TestService, endpoint_id: string, seconds: number
       position: 1,
       attempts: 1,
       due_at: at,
-      last_error: "answered 500",
+      last_error: "responded with status 500",
     })
     await tx.insert(webhookDeliveries).values({
       ...{ ...refused, id: newId(), attempt: 1, status: "failed", response_status: 500 },
-      ...{ error: "answered 500", milliseconds: 12 },
+      ...{ error: "responded with status 500", milliseconds: 12 },
     })
   })
 }
@@ -70,7 +70,9 @@ test("the console's webhook page shows who paused which endpoint and what is wai
   ]
   await keepWaiting(service, waiting, 60)
   await keepWaiting(service, givenUp, 3_600)
-  await service.turn((turn) => sendEvent(turn, givenUp, { type: "GAVE_UP", last_error: "answered 500" }))
+  await service.turn((turn) =>
+    sendEvent(turn, givenUp, { type: "GAVE_UP", last_error: "responded with status 500" }),
+  )
   await service.turn((turn) => sendEvent(turn, resting, { type: "PAUSE" }))
 
   const visited = await browser.newPage()
@@ -83,8 +85,8 @@ test("the console's webhook page shows who paused which endpoint and what is wai
     ),
   )
   expect(shown.map(([id]) => id)).toEqual([givenUp, waiting, calm, resting])
-  expect(shown[0]?.[1]).toContain("paused by us, after ten failed attempts")
-  expect(shown[0]?.[1]).toMatch(/attempt 1: answered 500/)
+  expect(shown[0]?.[1]).toContain("paused by the service, after ten failed attempts")
+  expect(shown[0]?.[1]).toMatch(/attempt 1: responded with status 500/)
   expect(shown[3]?.[1]).toContain("paused by its organization")
   expect(await flawsOf(visited, "webhooks")).toEqual([])
   expect(visited.complaints).toEqual([])

@@ -48,7 +48,7 @@ describe.each(entries)("%s", (_name, entry) => {
       CHAINS: chainsFile(fakeChain({ chain_id: 5, code: "0x60" })),
     })
     expect(line).toBe(
-      "CHAINS: number 1 of rpc_urls of chain 31337 serves chain 5; correct rpc_urls or the chain id",
+      "CHAINS: provider number 1 in rpc_urls of chain 31337 serves chain 5; correct rpc_urls or the chain id",
     )
   })
 
@@ -63,13 +63,13 @@ describe.each(entries)("%s", (_name, entry) => {
     const has = fakeChain({ chain_id: 31_337, code: "0x60" })
     const lacks = fakeChain({ chain_id: 31_337, code: "0x" })
     const log = await logOfRun(entry, { CHAINS: chainsFile("http://127.0.0.1:1/with-a-key", lacks, has) })
-    expect(log).toMatch("number 2 of rpc_urls of chain 31337 lacks the contract at factory_address 0x")
-    expect(log).not.toMatch("number 3 of rpc_urls")
+    expect(log).toMatch("provider number 2 in rpc_urls of chain 31337 has no contract at factory_address 0x")
+    expect(log).not.toMatch("number 3 in rpc_urls")
   })
 
   test("starts with a warning if a chain does not respond, reports that it is ready, and stops normally", async () => {
     const log = await logOfRun(entry, { CHAINS: chainsFile("http://127.0.0.1:1/with-a-key") })
-    expect(log).toMatch("number 1 of rpc_urls of chain 31337 is no help (econnrefused")
+    expect(log).toMatch("provider number 1 in rpc_urls of chain 31337 failed (econnrefused")
     expect(log).not.toMatch("with-a-key")
   })
 })

@@ -94,7 +94,7 @@ describe.each(engines)("on $name", (engine) => {
 
     test("is not issued if the contract stops trusting the authorizer's key even a second before the deadline", async () => {
       const { unit, session } = await issuedUnit(service)
-      const text = "AUTHORIZER_KEY is that of somebody else"
+      const text = "AUTHORIZER_KEY is the key of somebody else"
       says.authorizer_end = { at: new Date("2026-04-01T00:28:59.000Z"), text }
       const body = { recipient: alice, execution: "client_broadcast" as const }
       const asked = () => prepareClaim(service.context, session, unit.id, body)

@@ -57,7 +57,7 @@ describe.each(engines)("on $name", (engine) => {
 
     test("is not issued if the contract does not trust the authorizer's key", async () => {
       const { unit, session } = await claimedUnit(service)
-      const text = "AUTHORIZER_KEY is that of somebody else"
+      const text = "AUTHORIZER_KEY is the key of somebody else"
       says.authorizer_end = { at: new Date(0), text }
       const prepared = prepareTransfer(service.context, session, unit.id, { recipient: bob })
       await expect(prepared).rejects.toEqual(new Unavailable(text))

@@ -50,7 +50,7 @@ export async function kept<T extends { unit_id: string; recipient: Address }>(
 
 /** What an operator was told that a reorganization undid permanently, by actor ID. */
 export function lostForGood({ log }: { log: readonly string[] }): Set<string> {
-  const told = log.filter((line) => line.includes("it was told of as done"))
+  const told = log.filter((line) => line.includes("was reported as done, but"))
   return new Set(told.flatMap((line) => line.match(/"actor_ids":\[([^\]]*)\]/)?.[1]?.match(/[\w-]+/g) ?? []))
 }
 

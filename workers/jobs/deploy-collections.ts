@@ -75,7 +75,7 @@ async function requireFactory(chain: ConnectedChain, collection: CollectionRow):
   const factory = (collection.factory_address ?? named) as Address
   if (await deploysTo(chain, factory, collection)) return factory
   throw new Error(
-    `collection ${collection.id} was promised at ${collection.address}, and factory ${factory} does not deploy it there: name the factory that does as factory_address in CHAINS and restart`,
+    `collection ${collection.id} was promised the address ${collection.address}, but factory ${factory} does not deploy it there: set factory_address in CHAINS to the factory that does, and restart`,
   )
 }
 

@@ -229,7 +229,7 @@ async function issueBatch(
     gas: 150_000n + 12_000n * BigInt(members.length),
     async reserve(turn) {
       const reserved = await reserveSerials(turn.tx, { id, first, after })
-      if (reserved.length === 0) throw new Error(`serial ${first} of ${id} was taken meanwhile`)
+      if (reserved.length === 0) throw new Error(`serial ${first} of collection ${id} was reserved meanwhile`)
     },
   }
 }
@@ -322,7 +322,7 @@ async function canSucceedLater(
 ): Promise<boolean> {
   // The lane's key may be gone, so its address is read from the database.
   const [lane] = await queries.select({ address: lanes.address }).from(lanes).where(eq(lanes.id, lane_id))
-  if (!lane) throw new Error(`there is no lane ${lane_id} that issued`)
+  if (!lane) throw new Error(`there is no lane ${lane_id}, which sent the issuance`)
   const verdict = await tryCall(chain, lane.address as Address, { to, data })
   const reason = verdict instanceof CallReverted ? verdict.reason : null
   // An earlier batch is not mined yet.

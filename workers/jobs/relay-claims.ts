@@ -33,7 +33,7 @@ export const relayClaims: Job<"relayClaim"> = {
     const known = await claimsOf(queries, waiting)
     const [first] = known
     if (first?.effect.id !== waiting[0].id)
-      throw new Error(`unit ${waiting[0].input.unit_id} is claimed before it has a serial`)
+      throw new Error(`unit ${waiting[0].input.unit_id} cannot be claimed before it has a serial`)
     const next = nextOf(chain, known)
     const rebound = await reboundClaims(chain, next)
     if (rebound.length > 0) {
@@ -70,7 +70,7 @@ export const relayClaims: Job<"relayClaim"> = {
     return await Promise.all(
       effects.map(async (effect): Promise<JobResult<"relayClaim">> => {
         const claim = claims.find((each) => each.effect.id === effect.id)
-        if (!claim) throw new Error(`unit ${effect.input.unit_id} is claimed before it has a serial`)
+        if (!claim) throw new Error(`unit ${effect.input.unit_id} cannot be claimed before it has a serial`)
         const here = logs.some(
           (log) => isAddressEqual(log.address, claim.contract) && handsOver(log.args, claim),
         )
@@ -223,7 +223,7 @@ function endOf(superseded: Claim[]): Write<"relayClaim"> {
     },
     warning: [
       { unit_ids },
-      "units have other chips on chain, which claims would lock for ever, so these have failed: operator chain compare names both",
+      "the claims of these units failed, because the chain has other chips for them, which a claim would lock for good: to see both chips, run: operator chain compare",
     ],
   }
 }

@@ -192,7 +192,8 @@ async function tokenOf(queries: Queries, { input: { unit_id } }: Effect<"replace
     .from(units)
     .innerJoin(collections, eq(collections.id, units.collection_id))
     .where(eq(units.id, unit_id))
-  if (!row?.serial) throw new Error(`the chip of unit ${unit_id} is replaced before the unit has a serial`)
+  if (!row?.serial)
+    throw new Error(`the chip of unit ${unit_id} cannot be replaced before the unit has a serial`)
   const { address, serial, deployed_block } = row
   return { contract: address as Address, serial: BigInt(serial), deployed_block }
 }

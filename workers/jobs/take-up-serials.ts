@@ -61,7 +61,7 @@ export async function takeUpSerials(
         ? null
         : [
             about,
-            "the chain has serials that the database had lost: each goes to the unit its chip is paired to",
+            "the chain has serials that the database had lost: each goes to the unit that its chip is paired to",
           ],
   }
 }
@@ -200,7 +200,7 @@ async function issuancesSince(
     // Providers that refuse a range must not hold up the lane's other collections.
     if (!(error instanceof ChainUnreachable)) throw error
     throw new Error(
-      `the logs of collection ${id} cannot be read (${error.message}): where a range of blocks is refused, lower log_range_blocks of chain ${chain.chain_id} in CHAINS`,
+      `the logs of collection ${id} cannot be read (${error.message}): if a provider refuses the range of blocks, lower log_range_blocks of chain ${chain.chain_id} in CHAINS`,
     )
   }
 }
@@ -216,7 +216,7 @@ async function storeSerials(
     .set({ next_serial: last + 1 })
     .where(and(eq(collections.id, id), eq(collections.next_serial, next_serial)))
     .returning({ id: collections.id })
-  if (moved.length === 0) throw new Error(`serial ${next_serial} of ${id} was taken meanwhile`)
+  if (moved.length === 0) throw new Error(`serial ${next_serial} of collection ${id} was reserved meanwhile`)
   if (found.length === 0) return
   await tx
     .insert(foundSerials)

@@ -72,14 +72,14 @@ export async function judgeAuthorization(
 
 const providersDisagree: Verdict = {
   is: "unknown",
-  because: "not all providers say the same of the newest block that is deep enough",
+  because: "not all providers agree on the newest confirmed block",
 }
 
 /** Judges by the state: unlike logs, it cannot be missing because a provider was behind or blocks are still unread. */
 async function verdictByState(asker: Asker, watch: Watch, isOver: boolean): Promise<Verdict> {
   const asked = watch.input
   const nonce = await nonceAt(asker, asked, asker.deepest)
-  if (nonce === null) return { is: "unknown", because: "the chain does not have its unit's token" }
+  if (nonce === null) return { is: "unknown", because: "the chain does not have the token of its unit" }
   if (nonce > asked.authorization_nonce)
     return await outcomeInLogs(asker, asked, nonce - asked.authorization_nonce)
   if (isOver) return ended({ outcome: "expired" })
@@ -87,7 +87,7 @@ async function verdictByState(asker: Asker, watch: Watch, isOver: boolean): Prom
   // The token reached this nonce in another way, as on another fork: no one can use the authorization.
   const final = least(await asker.chain.headers.finalHeight(), asker.deepest)
   if ((await nonceAt(asker, asked, final)) === nonce) return await supersededByLast(asker, asked)
-  return { is: "unknown", because: "its unit belongs to somebody else, which is not final yet" }
+  return { is: "unknown", because: "its unit belongs to somebody else, but that is not final yet" }
 }
 
 async function isHolders({ chain, deepest }: Asker, { input, holder }: Watch): Promise<boolean> {
@@ -139,7 +139,7 @@ async function outcomeInLogs(
 
 const withoutLogs: Verdict = {
   is: "unknown",
-  because: "its logs are not all there: is there a provider that has all of them?",
+  because: "some of its logs are missing: add a provider that has all logs to rpc_urls in CHAINS",
 }
 
 /**

@@ -48,7 +48,10 @@ export async function lastRead(
   await requireOwnChain(chain)
   const mark = await newestMark(db.read, chain, least(read, deepest))
   const block = mark ?? (await beforeCollections(db.read, chain, deepest))
-  log.warn({ chain_id: chain.chain_id, from_block: Number(block) }, "blocks were lost and are read again")
+  log.warn(
+    { chain_id: chain.chain_id, from_block: Number(block) },
+    "blocks that were already read have been replaced; the chain is read again from an earlier block",
+  )
   return { block, is_lost: true }
 }
 
@@ -105,7 +108,7 @@ export async function isAskedThere(
  */
 export class ReadByAnother extends Error {
   constructor(readonly unread: bigint | null) {
-    super("another worker has read the chain since")
+    super("another worker has read the chain meanwhile")
   }
 }
 

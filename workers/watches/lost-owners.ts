@@ -60,7 +60,7 @@ async function findLostOwner(
   if (!isReturned) return
   context.log.error(
     { unit_id: unit.id, actor_ids: lost },
-    "it was told of as done, and a reorganization deeper than the confirmation depth undid it for good; the unit can be claimed again: operator explain says whose it is; tell them",
+    "the claim was reported as done, but a reorganization deeper than the confirmation depth undid it for good; the unit can be claimed again: to see whose it is, run: operator explain ID; tell them",
   )
 }
 

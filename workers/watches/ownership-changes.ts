@@ -61,7 +61,7 @@ function requireTied(headers: Header[], { before, last }: Between): void {
   for (const { number, hash, parent_hash } of headers) {
     if (below !== null && parent_hash !== below)
       throw new ChainUnreachable(
-        `block ${number} does not follow what was read: it was replaced, or nodes follow different forks`,
+        `block ${number} does not follow the block before it: it was replaced, or providers follow different forks`,
       )
     below = hash
   }

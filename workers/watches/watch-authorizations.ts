@@ -136,7 +136,7 @@ async function replaceLostOwners(
   // Owners are read by block number, for which a provider on another fork would use its own block.
   if (!(await isAgreed()))
     throw new ChainUnreachable(
-      `not all providers of chain ${chain.chain_id} say the same of block ${deepest}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
+      `not all providers of chain ${chain.chain_id} agree on block ${deepest}: owners are read again once they do, or once the wrong one is removed from CHAINS`,
     )
   // If the block at which owners were asked for before is gone, it stays stored until all have been asked for again,
   // even if another worker reads on in the meantime.

@@ -121,7 +121,10 @@ export function startRound(
   }
 
   round.over = run().catch(async (error) => {
-    context.log.warn({ endpoint_id: endpointId, ...loggable(error) }, "deliveries are tried again")
+    context.log.warn(
+      { endpoint_id: endpointId, ...loggable(error) },
+      "a round of deliveries failed and is tried again",
+    )
     await Promise.all(onTheirWay.values())
   })
   return round
@@ -146,7 +149,7 @@ function tellOfUnsigned({ log }: Context, endpoint_id: string, { secrets }: Addr
 }
 
 const unsignedAdvice =
-  "no secret of this webhook endpoint opens: set SERVICE_SECRET_PREVIOUS to the one it was sealed under or, where that is lost, have its organization give it a new secret (createWebhookSecret)"
+  "no secret of this webhook endpoint can be decrypted: set SERVICE_SECRET_PREVIOUS to the SERVICE_SECRET that it was encrypted with or, if that is lost, have its organization create a new secret (createWebhookSecret)"
 
 async function attempt(
   context: Context,
@@ -166,4 +169,4 @@ async function attempt(
   )
 }
 
-const unsignedWords = "its secret is lost: give the endpoint a new one"
+const unsignedWords = "its secret is lost: create a new one for this endpoint"

@@ -29,7 +29,7 @@ export async function sendWebhook(message: Message, reach: Reach): Promise<Answe
     return answered
   } catch (error) {
     if (patience.aborted)
-      return answer(null, `no answer within ${reach.patience_milliseconds / 1_000} seconds`)
+      return answer(null, `no response within ${reach.patience_milliseconds / 1_000} seconds`)
     return answer(null, wordsOf(error))
   }
 }
@@ -37,7 +37,7 @@ export async function sendWebhook(message: Message, reach: Reach): Promise<Answe
 /** Returns why an event must be sent again; null if it was accepted. */
 function refusalOf(status: number): string | null {
   if (status >= 200 && status <= 299) return null
-  return status >= 300 && status <= 399 ? "redirects are not followed" : `answered ${status}`
+  return status >= 300 && status <= 399 ? "redirects are not followed" : `responded with status ${status}`
 }
 
 /**
@@ -120,7 +120,7 @@ async function readALittle({ body }: Response): Promise<void> {
 /** Applies the timeout to DNS resolution, too. */
 async function withPatience<T>(work: Promise<T>, patience: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const giveUp = () => reject(new Error("no answer in time"))
+  const giveUp = () => reject(new Error("no response in time"))
   patience.addEventListener("abort", giveUp)
   try {
     return await Promise.race([work, promise])
@@ -133,7 +133,7 @@ async function withPatience<T>(work: Promise<T>, patience: AbortSignal): Promise
 function wordsOf(error: unknown): string {
   if (error instanceof AddressRefused) return error.message
   const code = codeOf(error)
-  if (/^(ENOTFOUND|EAI_|DNS)/.test(code)) return "its name is not known"
+  if (/^(ENOTFOUND|EAI_|DNS)/.test(code)) return "its host name cannot be resolved"
   if (/CERT|TLS|SSL|SIGNED/.test(code)) return `its certificate is not accepted (${code})`
   return code === "" ? "the connection failed" : `the connection failed (${code})`
 }

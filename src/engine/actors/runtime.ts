@@ -157,7 +157,7 @@ export function replaySteps(
   journal: JournalEvent[],
 ): (AnyMachineSnapshot | null)[] {
   const { machine }: Lifecycle = lifecycles[machineName]
-  if (journal[0]?.type !== initEvent) throw new Error(`a journal begins with ${initEvent}`)
+  if (journal[0]?.type !== initEvent) throw new Error(`a journal must begin with ${initEvent}`)
   const begin = Math.max(
     journal.findLastIndex(({ type }) => type === migrateEvent),
     0,
@@ -193,7 +193,8 @@ async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {
   if (current.status !== "active") return { status: statusOf(current), state, accepted: false }
   const [next, actions] = nextStep(machine, current, event)
   if (next === current && actions.length === 0) return { status: statusOf(current), state, accepted: false }
-  if (next.status === "error") throw new Error(`${row.machine} ${actorId} has no answer to ${event.type}`)
+  if (next.status === "error")
+    throw new Error(`${row.machine} ${actorId} has no transition for ${event.type}`)
 
   const isMigrated = row.machine_version < machine_version
   const version = row.version + (isMigrated ? 2 : 1)
@@ -207,7 +208,7 @@ async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {
     version,
     updated_at: turn.at,
   })
-  if (saved.length === 0) throw new Outrun(`actor ${actorId} was changed by somebody else at the same time`)
+  if (saved.length === 0) throw new Outrun(`actor ${actorId} was changed concurrently`)
   if (isMigrated) {
     const migrated = { ...row, version: row.version + 1 }
     await journal(turn, lifecycle, migrated, { type: migrateEvent, machine_version, snapshot: stored }, state)
@@ -279,7 +280,7 @@ async function performAction(
       await removeTimer(turn.tx, { actor_id: actor.id, send_id: String(params.sendId) })
       return
     default:
-      throw new Error(`a machine asked for ${action.type}, which the runtime does not know`)
+      throw new Error(`a machine requested ${action.type}, which the runtime does not support`)
   }
 }
 

@@ -9,7 +9,7 @@ export function currentSnapshot({ machine, migrations, version }: Lifecycle, act
   const { id, machine_version, snapshot } = actor
   if (machine_version > version)
     throw new Error(
-      `${machine.id} ${id} was stored by version ${machine_version} of its machine, and this release knows versions up to ${version}: run the release that stored it, or a later one`,
+      `${machine.id} ${id} was stored by version ${machine_version} of its machine, but this release supports only versions up to ${version}: run the release that stored it, or a later one`,
     )
   return migrations
     .slice(machine_version - 1)

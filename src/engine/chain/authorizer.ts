@@ -27,14 +27,14 @@ export async function authorizerEnd(
     ]),
   )
   const place = `factory ${factory} of chain ${chain_id}`
-  const outcome = "claims and transfers from wallets are refused until"
+  const outcome = "claims and transfers by people's own wallets are refused until"
   if (isPaused) return { at: alreadyOver, text: `${place} is paused: ${outcome} its admin calls resume` }
   if (ours === null) {
-    const text = `AUTHORIZER_KEY is unset, and ${place} names ${named}: ${outcome} its key is set`
+    const text = `AUTHORIZER_KEY is not set, and the authorizer of ${place} is ${named}: ${outcome} the key of that address is set`
     return { at: alreadyOver, text }
   }
   if (isAddressEqual(named, ours)) return null
-  const text = `AUTHORIZER_KEY is that of ${ours}, and ${place} names ${named}: ${outcome} the factory's admin calls setAuthorizer, or the key is corrected`
+  const text = `AUTHORIZER_KEY is the key of ${ours}, but the authorizer of ${place} is ${named}: ${outcome} the factory's admin calls setAuthorizer, or the key is corrected`
   if (generation === 1) return { at: alreadyOver, text }
   const [previous, until] = await reach(() =>
     rpc.readContract({ ...question, functionName: "previousAuthorizer" }),

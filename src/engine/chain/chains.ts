@@ -104,12 +104,13 @@ function ownershipLaneId(signers: Signer[], unitId: string): string {
 
 function laneFor(signers: Signer[], purpose: "issuance" | "ownership"): Signer {
   const signer = signers.find((each) => each.purpose === purpose || each.purpose === "all")
-  if (!signer) throw new Unavailable("SIGNER_KEYS is unset: nobody can send transactions")
+  if (!signer) throw new Unavailable("SIGNER_KEYS is not set: no transaction can be sent")
   return signer
 }
 
 function requireAuthorizer(authorizer: LocalAccount | null): LocalAccount {
-  if (!authorizer) throw new Unavailable("AUTHORIZER_KEY is unset: nobody can authorize claims and transfers")
+  if (!authorizer)
+    throw new Unavailable("AUTHORIZER_KEY is not set: claims and transfers cannot be authorized")
   return authorizer
 }
 

@@ -26,20 +26,20 @@ async function checkChain({ db, log }: Pick<Context, "db" | "log">, chain: Chain
     log.warn({ chain_id }, `${nameOf(chain, index)} ${trouble}`)
   const found = await Promise.all(chain.rpc_urls.map((_url, index) => askProvider(chain, index)))
   for (const [index, has] of found.entries())
-    if (has instanceof Error) warn(index, `is no help (${rawMessage(has)}); it is asked again when needed`)
+    if (has instanceof Error) warn(index, `failed (${rawMessage(has)}); it is tried again when needed`)
   const isFound = found.includes("the factory")
   if (!isFound && found.includes("another contract"))
     throw new StartError(
-      `CHAINS: chain ${chain_id} has another contract at factory_address ${factory_address}, such as a desk or a collection; put the factory's address there`,
+      `CHAINS: chain ${chain_id} has a contract at factory_address ${factory_address} that is not a factory, such as a desk or a collection; correct factory_address`,
     )
   if (!found.includes("no factory")) return
   if (!isFound && !(await hasDeployed(db.read, chain)))
     throw new StartError(
-      `CHAINS: chain ${chain_id} has no contract at factory_address ${factory_address}; deploy the factory or correct the address`,
+      `CHAINS: chain ${chain_id} has no contract at factory_address ${factory_address}; deploy the factory or correct factory_address`,
     )
   for (const [index, has] of found.entries())
     if (has === "no factory")
-      warn(index, `lacks the contract at factory_address ${factory_address}; is it behind?`)
+      warn(index, `has no contract at factory_address ${factory_address}; is it behind?`)
 }
 
 /** Returns whether the factory has existed: a collection of it is known to be deployed. */
@@ -87,5 +87,5 @@ const timeoutMilliseconds = 3_000
 
 /** Provider URLs may contain keys, so logs show their position instead. */
 function nameOf({ chain_id }: ChainConfig, index: number): string {
-  return `number ${index + 1} of rpc_urls of chain ${chain_id}`
+  return `provider number ${index + 1} in rpc_urls of chain ${chain_id}`
 }

@@ -38,14 +38,14 @@ async function authorizerFault(chain: ConnectedChain, generation: Generation): P
 
 function noSignerFault({ signers, chain_id }: ConnectedChain): RoleFault | null {
   if (signers.length > 0) return null
-  const text = `SIGNER_KEYS is unset: new collections, claims and chip replacements of chain ${chain_id} are refused until the keys are set`
+  const text = `SIGNER_KEYS is not set: new collections, claims and chip replacements on chain ${chain_id} are refused until it is set`
   return { chain_id, variable: "SIGNER_KEYS", address: null, text }
 }
 
 async function operatorFault({ rpc, config, chain_id }: ConnectedChain, address: Address) {
   const question = { abi: firstFactoryAbi, functionName: "isOperator", args: [address] } as const
   if (await reach(() => rpc.readContract({ ...question, address: config.factory_address }))) return null
-  const text = `SIGNER_KEYS has the key of ${address}, which is not an operator of factory ${config.factory_address} of chain ${chain_id}: its lane waits until the factory's admin calls setOperator for it`
+  const text = `SIGNER_KEYS has the key of ${address}, which is not an operator of factory ${config.factory_address} of chain ${chain_id}: its lane waits until the factory's admin calls setOperator`
   return { chain_id, variable: "SIGNER_KEYS", address, text } as const
 }
 
@@ -53,19 +53,19 @@ async function signerFault(chain: ConnectedChain, address: Address, needed: numb
   const { chain_id, config } = chain
   const lacks = await lackOf(chain, address, needed)
   if (lacks === null) return null
-  const text = `SIGNER_KEYS has the key of ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: its lane waits until that is mended; operator chain roles says how`
+  const text = `SIGNER_KEYS has the key of ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: its lane waits until this is fixed; to see how, run: operator chain roles`
   return { chain_id, variable: "SIGNER_KEYS", address, text } as const
 }
 
 async function deskFault(chain: ConnectedChain, address: Address) {
   const { chain_id, config } = chain
   if (!(await isOwnDesk(chain))) {
-    const text = `CHAINS names the desk ${address}, which is no desk of factory ${config.factory_address} of chain ${chain_id}: correct or leave out desk_address, and let it have no roles there, for it would let in whom another factory knows`
+    const text = `CHAINS names the desk ${address}, which is not a desk of factory ${config.factory_address} of chain ${chain_id}: correct or remove desk_address, and grant that address no roles, because it would let in the keys of another factory`
     return { chain_id, variable: "CHAINS", address, text } as const
   }
   const lacks = await lackOf(chain, address, deskRoles)
   if (lacks === null) return null
-  const text = `CHAINS names the desk ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: what goes through it waits until that is mended; operator chain roles says how`
+  const text = `CHAINS names the desk ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: what goes through it waits until this is fixed; to see how, run: operator chain roles`
   return { chain_id, variable: "CHAINS", address, text } as const
 }
 
@@ -74,7 +74,7 @@ async function lackOf(chain: ConnectedChain, address: Address, needed: number): 
   const question = { ...factoryOf(chain), functionName: "roles", args: [address] } as const
   const roles = Number(await reach(() => chain.rpc.readContract(question)))
   const lacking = rolesIn(needed & ~roles)
-  if (lacking.length > 0) return `has no role to ${lacking.join(", ")}`
+  if (lacking.length > 0) return `lacks the role to ${lacking.join(", ")}`
   return (roles & pausedBit) !== 0 ? "is paused" : null
 }
 
@@ -116,11 +116,13 @@ export function watchRoles(chains: ReadonlyMap<number, ConnectedChain>, log: Log
     known.set(chain.chain_id, faults)
     for (const { text, ...fault } of newIn(faults, before)) log.error(fault, text)
     for (const { text: _old, ...fault } of newIn(before, faults))
-      log.info(fault, "the key has its role again")
+      log.info(fault, "an earlier fault of this key or desk is gone")
   }
 
   async function checkOn(): Promise<void> {
-    await check().catch((error) => log.error({ error: String(error) }, "the roles could not be compared"))
+    await check().catch((error) =>
+      log.error({ error: String(error) }, "the roles could not be checked; they are checked again later"),
+    )
     if (isStopped) return
     const isWell = [...chains.keys()].every((id) => known.get(id)?.length === 0)
     timer = setTimeout(checkOn, isWell ? usualMilliseconds : troubledMilliseconds)

@@ -27,14 +27,14 @@ export function createEndpoint(url: string, timeoutMilliseconds: number, places:
     },
   })({})
   const noPlace = () =>
-    new HttpRequestError({ url, details: "too much that it was asked waits for an answer" })
+    new HttpRequestError({ url, details: "too many earlier requests to it are still waiting for a response" })
   return async (question) => {
     const leave = await places.enter([url], timeoutMilliseconds, noPlace)
     const asked = request(question as Parameters<typeof request>[0]).finally(leave)
     const result = await asked.catch((error) => {
       throw isUnknownTag(error, question) ? unknownTag(url, error) : error
     })
-    if (result === undefined) throw new HttpRequestError({ url, details: "the answer is empty" })
+    if (result === undefined) throw new HttpRequestError({ url, details: "the response is empty" })
     return result
   }
 }

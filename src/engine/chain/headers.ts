@@ -170,7 +170,7 @@ export function createHeaderChain(
       if (remembered) return remembered
       const newest = head?.header.number
       if (newest === undefined) return await read(rpc, { blockNumber })
-      if (blockNumber > newest) throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
+      if (blockNumber > newest) throw new ChainUnreachable(`block ${blockNumber} does not exist yet`)
       // A new branch may replace `untied` while the response is under way; the block is then not kept.
       const told = untied
       const before = told.get(blockNumber)
@@ -227,6 +227,6 @@ type Which = { blockTag: "latest" | "finalized" } | { blockHash: Hex } | { block
 async function read(rpc: Rpc, which: Which): Promise<Header> {
   const block = await reach(() => rpc.getBlock(which))
   const { number, hash, parentHash, timestamp, baseFeePerGas } = block
-  if (number === null || hash === null) throw new ChainUnreachable("the block is not sealed yet")
+  if (number === null || hash === null) throw new ChainUnreachable("the provider returned a pending block")
   return { number, hash, parent_hash: parentHash, timestamp, base_fee_per_gas: baseFeePerGas }
 }

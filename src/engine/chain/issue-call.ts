@@ -31,7 +31,7 @@ export function encodeIssue(
 /** Decodes what `encodeIssue` encodes, for either generation. Throws on any other call. */
 export function decodeIssue(data: Hex): Issuance {
   const { functionName, args } = decodeFunctionData({ abi: [...collectionAbi, ...firstCollectionAbi], data })
-  if (functionName !== "issue") throw new Error(`a call of ${functionName} issues nothing`)
+  if (functionName !== "issue") throw new Error(`a call of ${functionName} is not an issuance`)
   const [first, chips] = args
   const chip_ids =
     typeof chips === "string"

@@ -7,6 +7,6 @@ export async function requireOwnChain({ chain_id, providers }: ConnectedChain): 
   const wrong = served.find((id) => Number(id) !== chain_id)
   if (wrong !== undefined)
     throw new Error(
-      `an RPC address of chain ${chain_id} serves chain ${Number(wrong)}: correct rpc_urls in CHAINS and restart`,
+      `a provider of chain ${chain_id} serves chain ${Number(wrong)}: correct rpc_urls in CHAINS and restart`,
     )
 }

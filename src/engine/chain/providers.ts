@@ -287,7 +287,7 @@ async function sendTo(provider: Provider, raw: Hex, times: Timing): Promise<Send
 }
 
 function requireTaken(verdict: SendVerdict): SendVerdict {
-  if (verdict.outcome !== "known") throw new Error("a pool did not take it")
+  if (verdict.outcome !== "known") throw new Error("the pool did not accept the transaction")
   return verdict
 }
 

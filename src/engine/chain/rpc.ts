@@ -78,7 +78,8 @@ export function rawMessage(error: unknown): string {
     .slice(0, 300)
 }
 
-const noContract = "no contract is where one was: a provider is behind, or blocks were replaced"
+const noContract =
+  "there is no contract where there was one: a provider is behind, or a reorganization removed it"
 
 /**
  * Returns the texts in an error's `data`, where Nethermind, Conflux, Tenderly and others say what is wrong, under a

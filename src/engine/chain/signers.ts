@@ -41,7 +41,7 @@ export async function openSignerAccounts(keys: SignerKey[]): Promise<LocalAccoun
   const again = addresses.findIndex((address, index) => addresses.indexOf(address) < index)
   if (again !== -1)
     throw new StartError(
-      `SIGNER_KEYS: key number ${again + 1} is the same as one before it, ${addresses[again]}; every lane needs its own`,
+      `SIGNER_KEYS: key number ${again + 1} is a duplicate of an earlier one, ${addresses[again]}; every lane needs its own key`,
     )
   return accounts
 }
@@ -53,7 +53,7 @@ async function openAccount(key: SignerKey, number: number): Promise<LocalAccount
   } catch (error) {
     const said = (error as Error).message.split("\n")[0]
     throw new StartError(
-      `SIGNER_KEYS: key number ${number} cannot be used: ${said}; see that its name is right and that this machine may use it`,
+      `SIGNER_KEYS: key number ${number} cannot be used: ${said}; check its name, and that this machine may use it`,
     )
   }
 }

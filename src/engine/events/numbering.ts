@@ -60,12 +60,13 @@ function unnumbered({ organization_id }: Given<Asked>): SQL | undefined {
 async function numberSome(db: Database, turn: Turn, asked: Asked & { limit: number }): Promise<number> {
   // Under read committed, a process that waited for this row sees everything committed in the meantime.
   const [feed] = await lockFeed(turn.tx, {})
-  if (!feed) throw new Error("the table event_feeds has lost its row")
+  if (!feed) throw new Error("the table event_feeds has no row for the feed")
   const { last_position: after } = feed
   const numbered = await numberOldest[db.engine](turn.tx, { ...asked, after })
   if (numbered.length === 0) return 0
   const until = after + numbered.length
-  if ((await moveFeed(turn.tx, { after, until })).length === 0) throw new Outrun("the feed has moved on")
+  if ((await moveFeed(turn.tx, { after, until })).length === 0)
+    throw new Outrun("another process has numbered events at the same time")
   const organizationIds = [...new Set(numbered.map(({ organization_id }) => organization_id))]
   await queueForEndpoints(turn, organizationIds, { after, until })
   await queueBeforePauses(turn, organizationIds, { after, until })

@@ -51,7 +51,7 @@ export function resealSigningSecrets(
   secrets: SealedSecret[],
 ): SealedSecret[] | null {
   const open = secrets.filter((each) => opened(serviceSecret, endpointId, each) !== null)
-  if (open.length === 0) throw new SealBroken(`no secret of webhook endpoint ${endpointId} opens`)
+  if (open.length === 0) throw new SealBroken(`no secret of webhook endpoint ${endpointId} can be decrypted`)
   const anew = secrets.map((each) =>
     open.includes(each) ? reseal(serviceSecret, purpose, endpointId, each.sealed) : null,
   )
@@ -62,7 +62,7 @@ export function resealSigningSecrets(
 const purpose = "webhook secrets"
 const overlapMilliseconds = 24 * 60 * 60_000
 const mostSecrets = 5
-const tooManyWords = `A webhook endpoint has at most ${mostSecrets} secrets that sign. One that was replaced ends after 24 hours: then there can be a new one.`
+const tooManyWords = `A webhook endpoint has at most ${mostSecrets} active secrets. A replaced secret expires after 24 hours: create a new one then.`
 
 /** Returns null if it was sealed under a service secret that the service no longer has. */
 function opened(serviceSecret: Secret, endpointId: string, { sealed }: SealedSecret): string | null {

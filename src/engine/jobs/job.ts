@@ -66,7 +66,7 @@ const usingUp: Job = {
 /** Returns the job for an effect's `src`, which is also its transaction's `kind`. */
 export function jobFor(jobs: Jobs, name: string): Job {
   if (name === useUpNonce) return usingUp
-  if (!isLaneEffect(jobs, name)) throw new Error(`no lane knows how to do ${name}`)
+  if (!isLaneEffect(jobs, name)) throw new Error(`there is no job for ${name}`)
   return jobs[name]
 }
 

@@ -114,8 +114,11 @@ function findingsOf(
 ): Findings {
   const cost = costOf(gasOf(attempt), feesOf(attempt))
   const again = (what: string): Findings => {
-    context.log.warn({ nonce, outcome, error: said }, "the transaction is sent again")
-    return noticed(`nonce ${nonce} ${what}: ${said ?? "no answer"}`)
+    context.log.warn(
+      { nonce, outcome, error: said },
+      "the transaction was not accepted and will be sent again",
+    )
+    return noticed(`nonce ${nonce} ${what}: ${said ?? "no response"}`)
   }
   switch (outcome) {
     case "known":
@@ -125,26 +128,29 @@ function findingsOf(
     case "fee_too_low":
       return nothing
     case "fee_too_high":
-      return { ...again(`is too dear for the node at ${inCoin(cost, chain.config)}`), refused_cost: cost }
+      return {
+        ...again(`is too expensive for the node at ${inCoin(cost, chain.config)}`),
+        refused_cost: cost,
+      }
     case "gas_too_low":
-      return again("has too little gas for the node, and gets more")
+      return again("has too low a gas limit for the node, and gets a higher one")
     case "no_funds":
       return {
         ...again("cannot be paid for"),
-        pause: `${signer.address} cannot pay the ${inCoin(cost, chain.config)} of nonce ${nonce}: send it more, it goes on by itself`,
+        pause: `${signer.address} cannot pay the ${inCoin(cost, chain.config)} for nonce ${nonce}: send it more; the lane continues by itself`,
       }
     case "refused":
       return again(
-        `is refused by the node, and sent again; to give it up, run: operator cancel ${id}; it says`,
+        `is rejected by the node and sent again; to give it up, run: operator cancel ${id}; the node says`,
       )
     case "wait":
-      return again("has to wait for room")
+      return again("has to wait")
     case "rate_limited":
     case "unclear":
     case "no_answer":
       return {
-        ...again("is not taken, and the same is sent again"),
-        failure: new ChainUnreachable(said ?? "no answer"),
+        ...again("is not accepted yet, and the same bytes are sent again"),
+        failure: new ChainUnreachable(said ?? "no response"),
       }
   }
 }

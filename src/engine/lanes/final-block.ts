@@ -22,7 +22,7 @@ export async function compareFinalBlock(lane: HeldLane, row: LaneRow): Promise<F
   if (hashes.every((hash) => hash === final_block_hash)) return nothing
   const isBeyondDoubt = isFromAll(lane, hashes) && !hashes.includes(final_block_hash as Hex)
   if (!isBeyondDoubt) return disagreement(lane, `block ${number}`)
-  const halt = `chain ${lane.chain.chain_id} replaced block ${number}, which was final at a depth of ${finality_depth} blocks: check that its providers are right, then run: operator retry ${lane.signer.lane_id}`
+  const halt = `chain ${lane.chain.chain_id} replaced block ${number}, which was final at a depth of ${finality_depth} blocks: make sure that its providers are right, then run: operator retry ${lane.signer.lane_id}`
   return { ...nothing, halt }
 }
 
@@ -63,8 +63,8 @@ export function isFromAll({ chain }: HeldLane, answers: readonly unknown[]): boo
 export function disagreement({ chain }: HeldLane, about: string): Findings {
   return {
     ...noticed(
-      `not all providers of chain ${chain.chain_id} say the same of ${about}: nothing is confirmed until they do, or the wrong one is removed from CHAINS`,
+      `not all providers of chain ${chain.chain_id} agree on ${about}: nothing is confirmed until they do, or until the wrong one is removed from CHAINS`,
     ),
-    failure: new ChainUnreachable("the providers disagree"),
+    failure: new ChainUnreachable("not all providers agree"),
   }
 }

@@ -68,9 +68,9 @@ export function failed({ context }: HeldLane, { nonce, kind }: TransactionRow, e
   const { error: said } = loggable(error)
   if (!(error instanceof ChainUnreachable))
     return {
-      ...noticed(`nonce ${nonce} (${kind}) cannot be moved on and is tried again: ${said}`),
+      ...noticed(`nonce ${nonce} (${kind}) could not be processed and is tried again: ${said}`),
       failure: error instanceof Error ? error : new Error(said),
     }
-  context.log.debug({ nonce, ...loggable(error) }, "is asked again")
+  context.log.debug({ nonce, ...loggable(error) }, "the chain is asked again in the next round")
   return { ...nothing, failure: error }
 }

@@ -59,11 +59,11 @@ const restoredOn = query((db, { chain_id }: Given<{ chain_id: number }>) =>
 )
 
 function waitsFor(address: string): string {
-  return `a back-up was restored: nothing new is sent before all that ${address} may have sent since is mined, or used up by nothing, and final; it goes on by itself`
+  return `a backup was restored: nothing new is sent until every nonce that ${address} may have used since the backup is final on chain, if need be by an empty transaction; it continues by itself`
 }
 
 function waitsForPools(address: string): string {
-  return `a back-up was restored: nothing new is sent before all that pools have of ${address}, whose key is not in SIGNER_KEYS, is final, or forgotten for as long; it goes on by itself, sooner with the key`
+  return `a backup was restored: nothing new is sent until the pools have had no pending transaction of ${address}, whose key is not in SIGNER_KEYS, for as many blocks as the finality depth; it continues by itself, sooner with the key`
 }
 
 /**

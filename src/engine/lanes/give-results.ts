@@ -227,7 +227,8 @@ async function takeBack(
     await restate(turn, job, mined, results)
   })
   if (kept === place) tellLostOf(lane, mined, results)
-  else if (lostOf(mined, results).length > 0) return waitsUntil(mined, "what came before it is undone")
+  else if (lostOf(mined, results).length > 0)
+    return waitsUntil(mined, "the transaction that came first is undone")
   return nothing
 }
 

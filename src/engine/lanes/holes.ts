@@ -29,10 +29,10 @@ export async function fillHoles(
   })
   if (nonces.length === 0) return nothing
   const { address, account } = lane.signer
-  const found = `no block takes what has nonce ${nonces.join(", ")} of ${address}, of which nothing is known here`
+  const found = `no transaction with nonce ${nonces.join(", ")} of ${address} is mined, and this service knows of none`
   if (!account)
     return noticed(
-      `${found}, and its key is not in SIGNER_KEYS any more: add it until the lane has nothing open`,
+      `${found}, and its key is no longer in SIGNER_KEYS: add it until the lane has nothing open`,
     )
   const gas = await emptyGas(lane)
   const fees = firstFees(gas, await lane.market(), lane.limits)
@@ -40,7 +40,7 @@ export async function fillHoles(
     for (const nonce of nonces)
       await allocateFiller(turn, lane.lease, { nonce, chain_id, address, gas, fees })
   })
-  const why = `${found}: used up by nothing`
+  const why = `${found}: empty transactions are sent instead`
   lane.context.log.warn({ lane_id, nonces }, why)
   return noticed(why)
 }

@@ -61,7 +61,7 @@ export async function leaveLane(lane: Lane): Promise<void> {
   } catch (error) {
     lane.context.log.warn(
       { lane_id, ...loggable(error) },
-      "the lane could not be given back; it is free when its lease runs out",
+      "the lease could not be released; the lane is free when the lease runs out",
     )
   }
 }
@@ -216,7 +216,7 @@ function goneProviders({ chain_id, providers }: ConnectedChain): Findings {
   const gone = providers.health().filter(({ state }) => state === "gone")
   const notices = gone.map(
     ({ number, said }) =>
-      `provider number ${number} in rpc_urls of chain ${chain_id} has not answered for an hour, and nobody waits for it any more (${said}): mend it, or take it out of CHAINS`,
+      `provider number ${number} in rpc_urls of chain ${chain_id} has not answered for an hour and is no longer waited for (${said}): repair it, or remove it from CHAINS`,
   )
   return { ...nothing, notices }
 }
@@ -232,7 +232,7 @@ async function requireRightChain({ chain, memory }: Lane): Promise<void> {
   const { factory_address: address } = chain.config
   if (!(await reach(() => chain.rpc.getCode({ address }))))
     throw new Error(
-      `chain ${chain_id} has no contract at factory_address ${address}: deploy the factory, or correct it in CHAINS and restart`,
+      `chain ${chain_id} has no contract at factory_address ${address}: deploy the factory, or correct factory_address in CHAINS and restart`,
     )
   await requireDesk(chain)
   memory.is_right_chain = true
@@ -243,7 +243,7 @@ async function requireDesk({ chain_id, config, generations, rpc }: ConnectedChai
   if (address === null || (await generations.ofFactory(factory_address)) === 1) return
   if (!(await reach(() => rpc.getCode({ address }))))
     throw new Error(
-      `chain ${chain_id} has no contract at desk_address ${address}: run deploy-factory again, or correct it in CHAINS and restart`,
+      `chain ${chain_id} has no contract at desk_address ${address}: run deploy-factory again, or correct desk_address in CHAINS and restart`,
     )
 }
 
@@ -263,7 +263,7 @@ async function noteStatus(lane: HeldLane, before: LaneRow, { pause, notices }: F
   const isPausedStill = status === "paused" && before.status === "paused"
   if (isPausedStill && withoutNumbers(before.reason) === withoutNumbers(reason)) return
   if (reason) lane.context.log.error({ lane_id, status, reason }, "the lane is held up")
-  else lane.context.log.info({ lane_id }, "the lane gets on again")
+  else lane.context.log.info({ lane_id }, "the lane continues")
 }
 
 /** Masks numbers: what a paused lane lacks changes with the fees at every block, which is no news for the log. */

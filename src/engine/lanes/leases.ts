@@ -150,7 +150,7 @@ export async function assertLease(turn: Turn, lease: Lease): Promise<void> {
   const leased_until = new Date(turn.at.getTime() + lease.milliseconds)
   const { lane_id, owner, epoch } = lease
   const [held] = await renewLease(turn.tx, { lane_id, owner, epoch, leased_until })
-  if (!held) throw new LeaseLost(`the lease of lane ${lease.lane_id} is held by somebody else`)
+  if (!held) throw new LeaseLost(`the lease of lane ${lease.lane_id} is held by another process`)
 }
 
 type Held = Pick<Lease, "lane_id" | "owner" | "epoch">

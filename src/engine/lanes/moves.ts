@@ -46,5 +46,8 @@ export async function moveTo(
       .where(and(inArray(collections.id, [...new Set(collectionIds)]), eq(collections.lane_id, lane_id)))
     turn.wake(laneQueue(laneId))
   })
-  lane.context.log.info({ lane_id, to_lane_id: laneId, effects: ids.length }, "work moves to another key")
+  lane.context.log.info(
+    { lane_id, to_lane_id: laneId, effects: ids.length },
+    "waiting work was moved to another lane",
+  )
 }

@@ -36,7 +36,7 @@ export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Fi
       return nothing
     } catch (error) {
       if (!(error instanceof ChainUnreachable)) throw error
-      const notice = `the nonces of ${lane.signer.address} cannot be taken from chain ${lane.chain.chain_id}: ${error.message}`
+      const notice = `the next nonce of ${lane.signer.address} cannot be read from chain ${lane.chain.chain_id}: ${error.message}`
       return { ...noticed(notice), failure: error }
     }
   }
@@ -53,7 +53,7 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
   const { address, lane_id } = lane.signer
   const { used_nonces: used, chain } = lane
   if (used > nextNonce) {
-    const halt = `the chain has ${used} transactions of ${address}, the database knows ${nextNonce}: where a back-up was restored, run: operator restored; otherwise stop whoever else uses the key, then run: operator retry ${lane_id}`
+    const halt = `the chain has ${used} transactions of ${address}, but the database knows of ${nextNonce}: if a backup was restored, run: operator restored; otherwise make sure that nobody else uses the key, then run: operator retry ${lane_id}`
     return { ...nothing, halt }
   }
   const lost = await finalFrom(lane.context.db.read, lane_id, used)
@@ -62,10 +62,10 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
   // A single provider that stopped long ago lacks as many, too.
   const counts = await countsAt(lane, Math.max(...lost.map(({ block_number }) => block_number ?? 0)))
   if (counts.length > 0 && counts.every((count) => count >= had))
-    return { ...nothing, failure: new ChainUnreachable(`a node of chain ${chain.chain_id} is behind`) }
+    return { ...nothing, failure: new ChainUnreachable(`a provider of chain ${chain.chain_id} is behind`) }
   const isBeyondDoubt = isFromAll(lane, counts) && counts.every((count) => count < had)
   if (!isBeyondDoubt) return disagreement(lane, `the transactions of ${address}`)
-  const halt = `the chain has ${used} transactions of ${address} and had ${had} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
+  const halt = `the chain has ${used} transactions of ${address}, but ${had} were final at a depth of ${chain.config.finality_depth} blocks: make sure that its providers are right, then run: operator retry ${lane_id}`
   return { ...nothing, halt }
 }
 

@@ -42,7 +42,7 @@ export async function pushOnTransactions(lane: HeldLane, { seen, lowest_open }: 
 async function sendNew(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
   if (lane.signer.account) return await sendFirst(lane, transaction)
   return noticed(
-    `nonce ${transaction.nonce} (${transaction.kind}) was never signed, and the key of ${lane.signer.address} is not in SIGNER_KEYS any more: add it until the lane has nothing open`,
+    `nonce ${transaction.nonce} (${transaction.kind}) was never signed, and the key of ${lane.signer.address} is no longer in SIGNER_KEYS: add it until the lane has nothing open`,
   )
 }
 
@@ -63,7 +63,7 @@ async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): 
   const { nonce, hash, block_number } = transaction
   lane.context.log.warn(
     { lane_id: lane.lease.lane_id, nonce, hash, block_number },
-    "its block was replaced: it is sent again",
+    "the block of the transaction was replaced: the transaction is sent again",
   )
   const status = transaction.status === "mined" ? "sent" : transaction.status
   const change = { status, ...nowhere }
@@ -116,7 +116,7 @@ async function pushOn(
 async function needOfKey(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
   if (!isGivenUp(transaction) || lastWanted(transaction)) return await tooCheapForGood(lane, transaction)
   return noticed(
-    `nonce ${transaction.nonce} is given up, and the key of ${lane.signer.address}, which has to sign what uses it up, is not in SIGNER_KEYS any more: add it until the lane has nothing open`,
+    `nonce ${transaction.nonce} is given up, but the key of ${lane.signer.address}, which has to sign the empty transaction for it, is no longer in SIGNER_KEYS: add it until the lane has nothing open`,
   )
 }
 
@@ -127,7 +127,7 @@ async function tooCheapForGood(
   const now = await market()
   if (attempts.some((each) => !isPricedOut(feesOf(each), now))) return nothing
   return noticed(
-    `nonce ${nonce} (${kind}) was signed for lower fees than there are, and the key of ${signer.address} is not in SIGNER_KEYS any more: add it until the lane has nothing open, or wait for lower fees`,
+    `nonce ${nonce} (${kind}) was signed with fees that are now too low, and the key of ${signer.address} is no longer in SIGNER_KEYS: add it until the lane has nothing open, or wait for lower fees`,
   )
 }
 
@@ -177,7 +177,7 @@ async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint
   const { address } = lane.signer
   const balance = await reach(() => lane.chain.rpc.getBalance({ address }))
   if (balance >= cost) return null
-  const pause = `${address} has ${inCoin(balance, lane.chain.config)}, and its next transaction may cost ${inCoin(cost, lane.chain.config)}: send it more, it goes on by itself`
+  const pause = `${address} has ${inCoin(balance, lane.chain.config)}, but its next transaction may cost ${inCoin(cost, lane.chain.config)}: send it more; the lane continues by itself`
   return { ...nothing, pause }
 }
 
@@ -187,7 +187,7 @@ export function withoutReceipt(
   { hash }: { hash: string | null },
 ): Findings {
   return noticed(
-    `nonce ${nonce} (${kind}) was used by ${hash}, and no provider has its receipt: it goes on once one has; where that lasts, add another provider to rpc_urls in CHAINS`,
+    `nonce ${nonce} (${kind}) was used by ${hash}, but no provider has its receipt: it continues once one has; if this lasts, add another provider to rpc_urls in CHAINS`,
   )
 }
 
@@ -203,18 +203,18 @@ async function usedByOther(
     return nothing
   }
   const used = `nonce ${nonce} of ${signer.address} was used by`
-  const next = `stop whoever else uses the key, then run: operator retry ${lease.lane_id}`
+  const next = `make sure that nobody else uses the key, then run: operator retry ${lease.lane_id}`
   const halt =
     hash === null
-      ? `${used} a transaction that no provider of chain ${chain.chain_id} has any more: where it may be this service's own, put a provider that has all receipts first in its rpc_urls in CHAINS, else ${next}`
-      : `${used} transaction ${hash} that this service did not send: ${next}`
+      ? `${used} a transaction that no provider of chain ${chain.chain_id} has any more: if it may be this service's own, put a provider that has all receipts first in rpc_urls in CHAINS; otherwise ${next}`
+      : `${used} transaction ${hash}, which this service did not send: ${next}`
   return { ...nothing, halt }
 }
 
 function atHighestFee(transaction: WatchedTransaction): Findings {
   const { id, nonce } = transaction
   const notice = onlyUsesUp(transaction)
-    ? `nonce ${nonce} is given up, and what uses it up is not mined at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS`
-    : `nonce ${nonce} is not mined at the highest fee: raise max_fee_per_gas_gwei or max_transaction_cost in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`
+    ? `the empty transaction with nonce ${nonce} is not mined even at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS`
+    : `nonce ${nonce} is not mined even at the highest fee: raise max_fee_per_gas_gwei or max_transaction_cost in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`
   return noticed(notice)
 }

@@ -24,11 +24,11 @@ export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: Block
   const verdict = await tryCall(lane.chain, lane.signer.address, { to, data })
   if (verdict instanceof CallReverted) {
     if (!(await isOverForGood(lane, mined, place, verdict)))
-      return waitsUntil(mined, `${verdict.reason} is over`)
+      return waitsUntil(mined, `its call no longer reverts with ${verdict.reason}`)
     await giveUp(lane, mined, place, verdict)
     return nothing
   }
-  if (!isThere) return waitsUntil(mined, `${to} has its contract again`)
+  if (!isThere) return waitsUntil(mined, `there is a contract at ${to} again`)
   const hold = await jobFor(lane.jobs, transaction.kind).hold?.(lane.chain, lane.context.db.read, effects)
   if (hold) return waitsUntil(mined, hold)
   // It may need more gas than at first.
@@ -40,7 +40,7 @@ export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: Block
 /** Reports a transaction that cannot succeed now but may later. */
 export function waitsUntil({ transaction: { nonce, kind } }: Mined, change: string): Findings {
   return noticed(
-    `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${change}`,
+    `nonce ${nonce} (${kind}) had succeeded, but has no effect after a reorganization; it is sent again with a new nonce when ${change}`,
   )
 }
 
@@ -83,7 +83,7 @@ export function tellLost(
 ): void {
   context.log.error(
     { lane_id: lease.lane_id, kind, nonce, ...lost },
-    "it was told of as done, and after a reorganization deeper than the confirmation depth somebody else came before it: operator explain says whose it is; tell them",
+    "the work was reported as done, but after a reorganization deeper than the confirmation depth somebody else came first: to see whose it is, run: operator explain ID; tell them",
   )
 }
 

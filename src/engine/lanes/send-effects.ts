@@ -113,7 +113,7 @@ const lookUpAfter = 4
 
 function lackOf({ signer, chain: { config } }: HeldLane, lack: bigint, cost: bigint): string {
   const transactions = 10n ** BigInt(config.coin_decimals) / most(cost, 1n)
-  return `${signer.address} lacks ${inCoin(lack, config)} for its next transaction: send it at least that, it goes on by itself; 1 ${config.coin_symbol} is enough for about ${transactions} transactions like it`
+  return `${signer.address} lacks ${inCoin(lack, config)} for its next transaction: send it at least that; the lane continues by itself; 1 ${config.coin_symbol} pays for about ${transactions} such transactions`
 }
 
 type Planned = { taken: Set<string>; call: Call | null; pause: string | null }
@@ -210,10 +210,10 @@ async function refusedKey(
   const { factory } = await chain.generations.originOf(to)
   const is_by_ours = factory === chain.config.factory_address
   const mended = is_by_ours
-    ? "operator chain roles says what the factory's admin must call"
-    : "CHAINS does not name it any more, and its admin can give the role or resume it"
+    ? "for the call that the factory's admin must make, run: operator chain roles"
+    : "the factory is no longer in CHAINS, but its admin can grant the role or resume it"
   return {
-    because: `factory ${factory} does not let ${signer.address} do this, which lacks a role or is paused: ${mended}`,
+    because: `factory ${factory} does not let ${signer.address} do this, because its role is missing or paused: ${mended}`,
     is_by_ours,
   }
 }
@@ -281,7 +281,10 @@ async function putOff(turn: Turn, effect: Effect, because: string, milliseconds:
 /** Puts off an effect that is broken, or hits a bug: it waits longer each time, and shows in `stuck`. */
 async function putOffBroken(lane: HeldLane, effect: Effect, error: unknown): Promise<void> {
   const { error: failure } = loggable(error)
-  lane.context.log.error({ effect_id: effect.id, src: effect.src, error: failure }, "it cannot be planned")
+  lane.context.log.error(
+    { effect_id: effect.id, src: effect.src, error: failure },
+    "the effect could not be planned and is tried again",
+  )
   const delay = Math.min(1_000 * 2 ** effect.attempts, maxDelayMilliseconds)
   await inLane(lane, async (turn) => {
     await assertLease(turn, lane.lease)

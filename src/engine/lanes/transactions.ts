@@ -119,7 +119,7 @@ export async function storeAttempt(
   })
   await noteSigned(turn.tx, { id: transaction.id, updated_at: turn.at })
   const [stored] = await attemptOfHash(turn.tx, { hash })
-  if (!stored) throw new Error(`attempt ${hash} was stored and cannot be found`)
+  if (!stored) throw new Error(`attempt ${hash} was stored but cannot be found`)
   return stored
 }
 

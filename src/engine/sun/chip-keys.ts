@@ -47,8 +47,8 @@ export function unwrapChipKeys(secret: Secret, chipId: string, wrapped: string):
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error
     throw new ChipKeysUnreadable(
-      `The stored keys of chip ${chipId} do not open: they were changed, belong to another chip, or were wrapped ` +
-        "under another SERVICE_SECRET. Start with the secret they were written with, or import the chip again.",
+      `The stored keys of chip ${chipId} cannot be decrypted: they were changed, belong to another chip, or were encrypted ` +
+        "with another SERVICE_SECRET. Start with the secret they were encrypted with, or import the chip again.",
     )
   }
 }

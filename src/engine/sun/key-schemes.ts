@@ -68,7 +68,7 @@ export function chipKeysFrom(source: KeySource, tag: TagIdentity): ChipKeys {
 export class UidNeeded extends Error {
   override name = "UidNeeded"
   constructor(scheme: KeyScheme, chipId: string) {
-    super(`keys of scheme ${scheme} follow from the UID, and that of chip ${chipId} is not known`)
+    super(`keys of the scheme ${scheme} depend on the UID, but the UID of chip ${chipId} is not known`)
   }
 }
 

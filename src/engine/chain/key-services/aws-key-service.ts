@@ -29,6 +29,6 @@ export async function awsKeyService(keyId: string): Promise<KeyService> {
 }
 
 function requireBytes(bytes: Uint8Array | undefined): Uint8Array {
-  if (!bytes) throw new Error("the key service answered without what was asked for")
+  if (!bytes) throw new Error("the response of the key service lacks the requested value")
   return bytes
 }

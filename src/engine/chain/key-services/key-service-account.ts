@@ -44,7 +44,7 @@ export async function keyServiceAccount(service: KeyService): Promise<LocalAccou
       return await ethereumSignature(await service.sign(hexToBytes(hash)), hash, address)
     } catch (error) {
       const [said] = (error as Error).message.split("\n")
-      throw new SignerUnavailable(`the key service of ${address} does not sign: ${said}`)
+      throw new SignerUnavailable(`the key service of ${address} did not sign: ${said}`)
     }
   }
 
@@ -67,7 +67,7 @@ const pointBytes = 65
 function uncompressedPoint(der: Uint8Array): Hex {
   const isOfCurve = pointPrefix.every((byte, index) => der[index] === byte)
   if (!isOfCurve || der.length !== pointPrefix.length + pointBytes)
-    throw new Error("the key is not of the curve secp256k1 (ECC_SECG_P256K1, EC_SIGN_SECP256K1_SHA256)")
+    throw new Error("the key is not a secp256k1 key (ECC_SECG_P256K1, EC_SIGN_SECP256K1_SHA256)")
   return bytesToHex(der.subarray(pointPrefix.length))
 }
 
@@ -80,12 +80,12 @@ async function ethereumSignature(der: Uint8Array, hash: Hex, address: Address): 
     const signer = await recoverAddress({ hash, signature: { r, s, yParity } }).catch(() => null)
     if (signer && isAddressEqual(signer, address)) return { r, s, yParity }
   }
-  throw new Error("its signature is of another key or another text")
+  throw new Error("its signature is from another key or of another digest")
 }
 
 /** Parses a sequence of exactly two integers (X.690, sections 8.3 and 8.9). */
 function integersOf(der: Uint8Array): [bigint, bigint] {
-  const wrong = new Error("its signature is not in DER")
+  const wrong = new Error("its signature is not DER-encoded")
   const lengthOf = (at: number) => der[at] ?? 0
   const firstLength = lengthOf(3)
   const secondAt = 4 + firstLength
