@@ -31,7 +31,7 @@ export function createAskChain({ config, chains, clock, steadyClock }: Context):
   }
 }
 
-const notConfigured = "is not in CHAINS: nobody works on it before it is there again"
+const notConfigured = "is not in CHAINS: its work waits until it is there again"
 
 const timeoutMilliseconds = 2_000
 
@@ -52,7 +52,7 @@ export function troubleWith(
   now: Date,
 ): string | null {
   if (newest.served !== chain_id)
-    return `is chain ${newest.served} at its RPC address: correct rpc_urls in CHAINS and restart`
+    return `has a provider that serves chain ${newest.served}: correct rpc_urls in CHAINS and restart`
   const seconds = Math.floor(now.getTime() / 1_000) - Number(newest.timestamp)
   if (seconds < Math.max(leastStandstillSeconds, standstillBlocks * block_time_seconds)) return null
   return `has made no block for ${seconds} seconds, since block ${newest.number}`

@@ -127,7 +127,7 @@ const others: Incident[] = [
   },
   {
     of: "sending",
-    cause: "is in block 999 and not deep enough yet; lane issuance is halted: somebody has to look",
+    cause: "is in block 999 and has too few confirmations yet; lane issuance is halted: somebody has to look",
     async happen(world) {
       await setLane(world, { status: "halted", reason: "somebody has to look" })
       await setTransaction(world, { status: "mined", block_number: 999 })
@@ -155,7 +155,7 @@ const others: Incident[] = [
   },
   {
     of: "sending",
-    cause: "nonce 7 is given up, and what uses it up is not mined yet",
+    cause: "nonce 7 is given up, and the empty transaction for it is not mined yet",
     async happen(world) {
       await setTransaction(world, { cancel_requested_at: world.context.clock() })
       world.setTime(6)
@@ -234,7 +234,7 @@ const others: Incident[] = [
   },
   {
     of: "relayed",
-    cause: "is chain 1 at its RPC address: correct rpc_urls in CHAINS",
+    cause: "has a provider that serves chain 1: correct rpc_urls in CHAINS",
     async happen({ node }) {
       node.chain_id = 1
     },
@@ -286,7 +286,9 @@ describe("the incidents of this test", () => {
     await write(world, (tx) =>
       tx.update(organizations).set({ suspended_at }).where(isNotNull(organizations.id)),
     )
-    expect(await waitsFor(world, "issuing")).toContain("its organization is suspended since 2026-03-31T23:59")
+    expect(await waitsFor(world, "issuing")).toContain(
+      "its organization has been suspended since 2026-03-31T23:59",
+    )
     const said = (await signsOf(world)).find(({ text }) => text.includes("organization Maker is suspended"))
     expect(said?.is_wrong).toBe(false)
     await world.close()

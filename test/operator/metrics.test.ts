@@ -216,7 +216,7 @@ test("an unknown path is an HTML page for a browser and a line of text for other
     const page = await fetch(`${url}${path}`, { headers: { accept } })
     expect(page.status).toBe(404)
     expect(await page.text()).toMatch("<h1>Not found</h1>")
-    expect(await (await ask(url, path)).text()).toMatch(/^(REDIS_URL is unset|There is nothing at).*\n$/)
+    expect(await (await ask(url, path)).text()).toMatch(/^(REDIS_URL is not set|There is nothing at).*\n$/)
   }
 })
 

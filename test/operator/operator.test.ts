@@ -896,7 +896,9 @@ describe("work", () => {
         code: 0,
         document: { id: transactionId, nonce: 7 },
       })
-    expect((await stuckEntry(id)).reason).toBe("nonce 7 is given up, and what uses it up is not mined yet")
+    expect((await stuckEntry(id)).reason).toBe(
+      "nonce 7 is given up, and the empty transaction for it is not mined yet",
+    )
     const mined = { status: "mined", block_number: 1, block_hash: "0x01", hash: "0x02" } as const
     await earlier().turn(({ tx }) => tx.update(transactions).set(mined))
     const late = await operator("cancel", transactionId)
@@ -1102,7 +1104,7 @@ describe("chain status", () => {
     try {
       writeChains(other.url)
       expect((await runPlain({}, "chain", "status")).stdout).toMatch(
-        /^31337 +local +yes, but it is chain 8453 at its RPC address: correct rpc_urls/m,
+        /^31337 +local +yes, but it has a provider that serves chain 8453: correct rpc_urls/m,
       )
       writeChains(chain.client.transport.url as string)
       expect((await runPlain({}, "chain", "status")).stdout).toMatch(/^31337 +local +yes +0$/m)

@@ -47,7 +47,7 @@ test("work for a chain that is no longer in CHAINS is reported as waiting for th
 
   const { document: story } = await operator("first", "explain", id)
   expect(story.waits_for).toStartWith(
-    "chain 31338 is not in CHAINS: nobody works on it before it is there again; ",
+    "chain 31338 is not in CHAINS: its work waits until it is there again; ",
   )
   const { document: elsewhere } = await operator("both", "explain", id)
   expect(elsewhere.waits_for).toStartWith(

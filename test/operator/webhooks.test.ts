@@ -99,7 +99,7 @@ test("the console's webhook page shows who paused which endpoint and what is wai
   const output = await run({ context: service.context } as Parameters<typeof run>[0])
   if ("pieces" in output) throw new Error("this command answers at once")
   const { text, document } = output
-  expect(text).toMatch(/paused by us, after ten failed attempts +1 /)
+  expect(text).toMatch(/paused by the service, after ten failed attempts +1 /)
   expect(document).toMatchObject({
     webhook_endpoints: [{ id: givenUp, failure: { code: "webhook_endpoint.given_up" } }, {}, {}, {}],
   })

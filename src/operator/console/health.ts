@@ -83,7 +83,7 @@ function laneSigns(lane: ChainStatus["lanes"][number]): Sign[] {
   const { id, status, reason, balance, runway_transactions } = lane
   const has = balance ?? "a balance nobody knows"
   if (status !== "open")
-    return [wrong(`lane ${id} is ${status}: ${reason ?? "no reason is noted"}; it has ${has}`)]
+    return [wrong(`lane ${id} is ${status}: ${reason ?? "no reason is recorded"}; it has ${has}`)]
   const enough = runway_transactions === null ? "" : `, enough for ${runway_transactions} usual transactions`
   const isPoor = runway_transactions !== null && runway_transactions < fewTransactions
   const money = { is_wrong: isPoor, text: `lane ${id} has ${has}${enough}`, address: null }

@@ -64,7 +64,7 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
         },
         (error: unknown) => {
           const { error: said } = loggable(error)
-          if (said !== failure) context.log.warn({ error: said }, "the inspection is tried again")
+          if (said !== failure) context.log.warn({ error: said }, "the inspection failed and is tried again")
           failure = said
         },
       )

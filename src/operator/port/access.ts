@@ -26,9 +26,9 @@ export function createAccess(context: Context): Access {
   const token = config.operator_token
   return {
     async refuseStrangers(c, next) {
-      if (isFromAnotherSite(c.req)) return c.text("Another site may not do this.\n", 403)
+      if (isFromAnotherSite(c.req)) return c.text("Requests from other sites are refused.\n", 403)
       if (token === null && !isAskedAsLoopback(c.req))
-        return c.text("Without OPERATOR_TOKEN these pages are for this machine only, as localhost.\n", 403)
+        return c.text("Without OPERATOR_TOKEN these pages can be opened only from this machine, at localhost.\n", 403)
       return await next()
     },
     async requireToken(c, next) {
@@ -39,7 +39,7 @@ export function createAccess(context: Context): Access {
       if (c.req.method === "GET" && c.req.header("accept")?.includes("text/html"))
         return c.redirect("/login", 303)
       const challenge = { "www-authenticate": "Bearer" }
-      return c.text("Present OPERATOR_TOKEN as a bearer token, or log in at /login.\n", 401, challenge)
+      return c.text("Send OPERATOR_TOKEN as a bearer token, or log in at /login.\n", 401, challenge)
     },
     loginPages: createLoginPages(context),
   }
@@ -63,7 +63,7 @@ function createLoginPages({ config, clock, steadyClock }: Context): Access["logi
       }
       if (!isSame(given.trim(), token)) {
         await wrongTokens.count(client)
-        return c.html(loginPage("This is not the token."), 403)
+        return c.html(loginPage("This is not the right token."), 403)
       }
       const until = String(clock().getTime() + sessionSeconds * 1000)
       const cookie = { path: "/", httpOnly: true, sameSite: "Strict", maxAge: sessionSeconds } as const

@@ -15,7 +15,7 @@ export async function openObservationPages(world: World): Promise<{ pages: Hono;
   if (board) pages.route("/", board.pages)
   else
     pages.all("/queues/*", (c) => {
-      const why = "REDIS_URL is unset: the wake-ups stay inside the process."
+      const why = "REDIS_URL is not set: wake-ups stay inside the process."
       return wantsHtml(c.req.header("accept") ?? "") ? c.html(missingPage(why), 404) : c.text(`${why}\n`, 404)
     })
   return { pages, close: async () => await board?.close() }

@@ -49,53 +49,76 @@ function createGauges() {
     new Gauge({ name, help, labelNames, registers: [own] })
   return {
     registry: own,
-    database_up: gauge("service_database_up", "1 when the database answered"),
-    database_seconds: gauge(
-      "service_database_seconds",
-      "How long the database took to answer these questions",
-    ),
+    database_up: gauge("service_database_up", "1 if the database answered"),
+    database_seconds: gauge("service_database_seconds", "Time that the database took to answer, in seconds"),
     clock_offset: gauge(
       "service_clock_offset_seconds",
-      "This process's clock minus the database's; absent where both are one",
+      "Clock of this process minus that of the database, in seconds; absent on SQLite",
     ),
-    effects_open: gauge("service_effects_open", "Work for the outside world that is not done", ["src"]),
-    effects_oldest: gauge("service_effects_oldest_seconds", "Age of the oldest open work", ["src"]),
+    effects_open: gauge(
+      "service_effects_open",
+      "Effects, which are work for the outside world, that are not done yet",
+      ["src"],
+    ),
+    effects_oldest: gauge("service_effects_oldest_seconds", "Age of the oldest open effect, in seconds", [
+      "src",
+    ]),
     apply_lag: gauge(
       "service_apply_lag_seconds",
-      "How long the most overdue timer of a machine has been due",
+      "How long the most overdue timer of a machine has been due, in seconds",
     ),
-    lane_status: gauge("service_lane_status", "1 for the status that the lane has", ["lane", "status"]),
+    lane_status: gauge("service_lane_status", "1 for the present status of the lane, 0 for the others", [
+      "lane",
+      "status",
+    ]),
     lane_held: gauge(
       "service_lane_held",
-      "1 while a worker holds the lane; absent where its key is not in SIGNER_KEYS",
+      "1 while a worker holds the lane; absent if its key is not in SIGNER_KEYS",
       ["lane"],
     ),
-    lane_in_flight: gauge("service_lane_in_flight", "Transactions sent and not confirmed", ["lane"]),
-    lane_next_nonce: gauge("service_lane_next_nonce", "The nonce that the lane gives out next", ["lane"]),
-    lane_balance: gauge("service_lane_balance_ether", "What the lane's signer can spend", ["lane"]),
-    chain_up: gauge("service_chain_up", "1 when a provider of the chain answered", ["chain"]),
-    chain_seconds: gauge("service_chain_seconds", "How long the chain's provider took to answer", ["chain"]),
-    chain_head: gauge("service_chain_head", "The newest block", ["chain"]),
-    chain_watched: gauge("service_chain_watched_block", "The last block read for authorizations", ["chain"]),
+    lane_in_flight: gauge(
+      "service_lane_in_flight",
+      "Transactions that are not confirmed yet, whether sent or not",
+      ["lane"],
+    ),
+    lane_next_nonce: gauge("service_lane_next_nonce", "The next nonce of the lane", ["lane"]),
+    lane_balance: gauge(
+      "service_lane_balance_ether",
+      "Balance of the lane's signer, in the coin of the chain",
+      ["lane"],
+    ),
+    chain_up: gauge("service_chain_up", "1 if a provider of the chain answered", ["chain"]),
+    chain_seconds: gauge(
+      "service_chain_seconds",
+      "Time that the providers of the chain took to answer, in seconds",
+      ["chain"],
+    ),
+    chain_head: gauge("service_chain_head", "Number of the newest block", ["chain"]),
+    chain_watched: gauge(
+      "service_chain_watched_block",
+      "Number of the last block read for authorizations and owners",
+      ["chain"],
+    ),
     webhook_endpoints: gauge("service_webhook_endpoints", "Webhook endpoints by status", ["status"]),
     webhook_given_up: gauge(
       "service_webhook_endpoints_given_up",
-      "Webhook endpoints that are paused because every attempt at an event failed",
+      "Webhook endpoints that are paused because every attempt to deliver an event failed",
     ),
     webhook_waiting: gauge(
       "service_webhook_events_waiting",
-      "Events that wait to be delivered to enabled endpoints",
+      "Events waiting to be delivered to enabled webhook endpoints",
     ),
     webhook_oldest: gauge(
       "service_webhook_oldest_seconds",
-      "Age of the oldest event that waits for an enabled endpoint; absent when none does",
+      "Age of the oldest event waiting for an enabled webhook endpoint, in seconds; absent if none is",
     ),
     events_unnumbered: gauge("service_events_unnumbered", "Events that have no place in the feed yet"),
-    key_faults: gauge("service_key_faults", "Keys that the chain does not know in their role", [
-      "chain",
-      "variable",
-    ]),
-    redis_up: gauge("service_redis_up", "1 when Redis took a write; absent without Redis"),
+    key_faults: gauge(
+      "service_key_faults",
+      "Keys, or the desk, to which the factory does not grant the role they need",
+      ["chain", "variable"],
+    ),
+    redis_up: gauge("service_redis_up", "1 if Redis accepted a write; absent without Redis"),
     wake_ups: gauge("service_wake_ups_waiting", "Wake-ups that no worker has taken yet"),
   }
 }

@@ -52,17 +52,17 @@ export function isOpen({ effect }: Work): boolean {
 /** What an open effect waits for, in a sentence. */
 export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Date): string {
   const said = effect.last_error ?? attempts.at(-1)?.last_error
-  const because = said ? `; last answer: ${said}` : ""
+  const because = said ? `; last error: ${said}` : ""
   const notice =
     lane?.status === "open" && lane.reason !== null ? `; lane ${lane.id} says: ${lane.reason}` : ""
   const stop = lane && stopOf(lane, now)
   if (transaction?.status === "mined")
-    return `transaction ${transaction.hash} is in block ${transaction.block_number} and not deep enough yet${notice}${stop ? `; ${stop}` : ""}`
+    return `transaction ${transaction.hash} is in block ${transaction.block_number} and has too few confirmations yet${notice}${stop ? `; ${stop}` : ""}`
   if (lane && lane.status !== "open") return String(stop)
   if (transaction?.cancel_requested_at)
-    return `nonce ${transaction.nonce} is given up, and what uses it up is not mined yet${because}${notice}`
+    return `nonce ${transaction.nonce} is given up, and the empty transaction for it is not mined yet${because}${notice}`
   if (transaction)
-    return `transaction ${attempts.at(-1)?.hash ?? transaction.id} with nonce ${transaction.nonce} is ${transaction.status} and not mined${because}${notice}${stop ? `; ${stop}` : ""}`
+    return `transaction ${attempts.at(-1)?.hash ?? transaction.id} with nonce ${transaction.nonce} is ${transaction.status} and not mined yet${because}${notice}${stop ? `; ${stop}` : ""}`
   if (effect.src === "watchAuthorization") {
     const { chain_id, deadline_at } = effect.input as WatchAuthorizationInput
     return `somebody's wallet may submit it until ${deadline_at}; chain ${chain_id} has not settled it${because}`
@@ -73,7 +73,7 @@ export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Dat
 
 /** Why a lane does nothing at all; null if it is at work. */
 export function stopOf({ id, status, reason, leased_until }: LaneRow, now: Date): string | null {
-  if (status !== "open") return `lane ${id} is ${status}: ${reason ?? "no reason is noted"}`
+  if (status !== "open") return `lane ${id} is ${status}: ${reason ?? "no reason is recorded"}`
   if (leased_until !== null && leased_until >= now) return null
   return `no worker holds lane ${id}: is one running, with its chain in CHAINS and its key in SIGNER_KEYS?`
 }

@@ -33,13 +33,13 @@ async function waitedFor(sources: Sources, actor: ActorRow, open: Work[]): Promi
     .limit(1)
   if (timer) {
     const isLate = now.getTime() - timer.due_at.getTime() > lateMilliseconds
-    return `its timer at ${timer.due_at.toISOString()}${isLate ? ", which is over: is a worker running?" : ""}`
+    return `its timer at ${timer.due_at.toISOString()}${isLate ? ", which has passed: is a worker running?" : ""}`
   }
   if (actor.machine === "webhook-endpoint") return await deliveryOf(queries, actor)
   const failure = failureIn(actor)
   if (actor.state === "pending.unpaired") return "a chip to be paired to the unit"
   if (takesRetry(actor))
-    return `somebody to find out why it failed and to retry it: ${failure ?? "no failure is noted"}`
+    return `somebody to find out why it failed and to retry it: ${failure ?? "no failure is recorded"}`
   return failure ? `nothing: it failed with ${failure}` : "nothing: all its work is done"
 }
 
@@ -85,16 +85,16 @@ async function placeInTurn(queries: Queries, { effect, transaction }: Work): Pro
       ),
     )
   const number = Number(before?.effects ?? 0)
-  return number === 0 ? "" : `; ${number} ${number === 1 ? "effect waits" : "effects wait"} there for longer`
+  return number === 0 ? "" : `; ${number} ${number === 1 ? "effect is" : "effects are"} ahead of it there`
 }
 
 async function deliveryOf(queries: Queries, actor: ActorRow): Promise<string> {
   const [state] = await webhookStates(queries, actor.organization_id, actor.id)
   const why = failureIn(actor) ?? state?.last_refusals[0]?.error
-  const because = why ? `; last answer: ${why}` : ""
+  const because = why ? `; last error: ${why}` : ""
   if (actor.state === "paused") return `somebody to enable it${because}; ${state?.waiting ?? 0} events wait`
   if (!state?.waiting_since) return "nothing: all events are delivered"
-  return `its receiver to take ${state.waiting} events, the oldest since ${state.waiting_since}${because}`
+  return `its receiver to accept ${state.waiting} events, the oldest of which has waited since ${state.waiting_since}${because}`
 }
 
 /** A suspended organization's things cannot be acted on. */
@@ -105,7 +105,7 @@ async function suspension(queries: Queries, { organization_id }: ActorRow): Prom
     .from(organizations)
     .where(eq(organizations.id, organization_id))
   if (!organization?.suspended_at) return []
-  return [`its organization is suspended since ${organization.suspended_at.toISOString()}`]
+  return [`its organization has been suspended since ${organization.suspended_at.toISOString()}`]
 }
 
 async function troubleOf(askChain: AskChain, chainId: number | null): Promise<string[]> {

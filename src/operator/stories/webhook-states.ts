@@ -61,7 +61,7 @@ export async function webhookStates(
 /** An endpoint's status, and who paused it. */
 export function statusWords({ status, failure }: WebhookState): string {
   return status === "paused"
-    ? `paused by ${failure ? "us, after ten failed attempts" : "its organization"}`
+    ? `paused by ${failure ? "the service, after ten failed attempts" : "its organization"}`
     : status
 }
 

@@ -35,7 +35,7 @@ async function stoppedActors(queries: Queries): Promise<Stuck[]> {
     ...named(actor),
     effect_id: null,
     since: actor.updated_at.toISOString(),
-    reason: `stopped: ${failureIn(actor) ?? "no failure is noted"}`,
+    reason: `stopped: ${failureIn(actor) ?? "no failure is recorded"}`,
   }))
 }
 
