@@ -147,7 +147,7 @@ describe("a good tag", () => {
   test("with an invalid tamper status is reported with the value found", () => {
     const mirrors = { mac: true, tamper: true }
     const { checks } = ask(withSettings(withOffsets({ tamper: null }), mirrors), { mirrors })
-    expect(checks.at(-1)?.detail).toBe("the tag says 00 of its wire, which is no status")
+    expect(checks.at(-1)?.detail).toBe("the tag reports 00 for its wire, which is not a status")
   })
 
   test("that was encoded elsewhere may be locked differently", () => {
@@ -173,7 +173,7 @@ describe("a good tag", () => {
     expect(found.verdict).toBe("accepted")
     expect(found.advice).toBe(earlierKeysAdvice)
     expect(faultsIn(found.checks).map(({ detail }) => detail)).toEqual([
-      "the tag still has version 1 of its keys; it was ordered anew with version 2",
+      "the tag still has version 1 of its keys; it was ordered again with version 2",
     ])
     const again = ask(tag(), { expected: { awaited_version: 2, counter: 9 } })
     expect([again.verdict, faultsIn(again.checks).length]).toEqual(["already_scanned", 1])
@@ -185,8 +185,8 @@ describe("a good tag", () => {
       ask({ ...tag({ mirrors }), tamper }, { mirrors }).checks.find(({ name }) => name === "file_content")
         ?.detail
     expect([said("CC"), said("OC")]).toEqual([
-      "the tag says of its wire: sealed (CC)",
-      "the tag says of its wire: opened (OC)",
+      "the tag reports its wire as sealed (CC)",
+      "the tag reports its wire as opened (OC)",
     ])
   })
 
@@ -503,7 +503,7 @@ describe("each known encoding mistake is diagnosed:", () => {
   })
 
   const details: [told: string, () => ReturnType<typeof ask>][] = [
-    ["the file key stands where the meta key belongs", () => ask(withKeys({ 1: key(2), 2: key(1) }))],
+    ["the file key is where the meta key belongs", () => ask(withKeys({ 1: key(2), 2: key(1) }))],
     [
       "the tag uses the key of slot 0 as file key, which is in slot 1",
       () => ask(withSettings((settings) => ({ ...settings, file_read: 0 }))),
@@ -513,39 +513,39 @@ describe("each known encoding mistake is diagnosed:", () => {
       () => ask(tag({ source: versions[2] })),
     ],
     [
-      "c has 14 digits instead of 16; e opens with key set Autumn, version 1",
+      "c has 14 digits instead of 16; e can be decrypted with key set Autumn, version 1",
       () => asked((url) => url.slice(0, -2)),
     ],
     [
-      "c has 18 digits instead of 16; e opens with key set Autumn, version 1",
+      "c has 18 digits instead of 16; e can be decrypted with key set Autumn, version 1",
       () => asked((url) => `${url}00`),
     ],
     [
-      "the value of e stands under another name: picc_data; e opens with key set Autumn, version 1",
+      "the value of e has another name: picc_data; e can be decrypted with key set Autumn, version 1",
       () => asked((url) => url.replace("?e=", "?picc_data=")),
     ],
     [
-      "the value of e stands under another name: E; e opens with key set Autumn, version 1",
+      "the value of e has another name: E; e can be decrypted with key set Autumn, version 1",
       () => asked((url) => url.replace("?e=", "?E=").replace("&c=", "&C=")),
     ],
     [
-      "UID and read counter stand in clear (UID=…), e is missing",
+      "UID and read counter are in plain text (UID=…), and e is missing",
       () => asked(() => `https://tap.example/t/${chip_id}?UID=04112233445566&ctr=00003D`),
     ],
     [
-      "UID and read counter stand in clear (uid=…), e is missing",
+      "UID and read counter are in plain text (uid=…), and e is missing",
       () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566&ctr=00003D`),
     ],
     [
-      "only the UID stands there, in clear (uid=…); the read counter is not mirrored",
+      "only the UID is there, in plain text (uid=…); the read counter is not mirrored",
       () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566`),
     ],
     [
-      "the value of c stands under another name: cmac; e opens with key set Autumn, version 1",
+      "the value of c has another name: cmac; e can be decrypted with key set Autumn, version 1",
       () => asked((url) => url.replace("&c=", "&cmac=")),
     ],
     [
-      "c follows e without &c=; e opens with key set Autumn, version 1",
+      "c follows e without &c=; e can be decrypted with key set Autumn, version 1",
       () => asked((url) => url.replace("&c=", "")),
     ],
     [
@@ -563,7 +563,7 @@ describe("each known encoding mistake is diagnosed:", () => {
       const { verdict, checks } = asked(() => `https://tap.example/t/${chip_id}?m=${mirrors}`)
       expect([verdict, checks.at(-1)?.detail]).toEqual([
         "plain_mirror",
-        "UID and read counter stand in clear (m=…), e is missing",
+        "UID and read counter are in plain text (m=…), and e is missing",
       ])
     },
   )
@@ -577,7 +577,7 @@ describe("each known encoding mistake is diagnosed:", () => {
   test("UID only is diagnosed by what is missing: the padding is random, so the value still changes", () => {
     const uidOnly = withSettings((settings) => ({ ...settings, counter: false }))
     expect(readAddress(uidOnly, 5)).not.toBe(readAddress(uidOnly, 5))
-    expect(ask(uidOnly).advice).toContain("carries no counter, and an old one could be used for ever")
+    expect(ask(uidOnly).advice).toContain("contains no counter, and an old value could be used forever")
   })
 
   test("what an imported tag lacks is explained without a manifest, which it does not have", () => {
@@ -649,7 +649,7 @@ describe("an unknown chip", () => {
         true,
       ])
       expect(found.checks.at(-1)?.detail).toBe(
-        `the value of e stands under another name: ${name}; e opens with ${opener}`,
+        `the value of e has another name: ${name}; e can be decrypted with ${opener}`,
       )
     },
   )
@@ -671,12 +671,12 @@ test("malformed settings, and a URL that no browser opens, are reported as such"
   const ofOtherFile = settingsAnswer(tag())
   ofOtherFile.writeUIntLE(128, 4, 3)
   for (const [file_settings, detail] of [
-    [hex("0102"), "they are not what GetFileSettings answers for file 02h"],
+    [hex("0102"), "they are not the response to GetFileSettings for file 02h"],
     [
       payload,
-      "they are the payload of ChangeFileSettings (file_settings_hex), not what GetFileSettings answers",
+      "they are the payload of ChangeFileSettings (file_settings_hex), not the response to GetFileSettings",
     ],
-    [ofOtherFile, "they are those of a file of 128 bytes; file 02h has 256"],
+    [ofOtherFile, "they belong to a file of 128 bytes; file 02h has 256"],
   ] as const) {
     const found = ask(tag(), { file_settings })
     expect([found.verdict, found.checks.at(-1)?.detail]).toEqual(["not_file_settings", detail])

@@ -83,9 +83,7 @@ describe("a transaction that a pool accepted and dropped", () => {
     const [sent] = await hand.transactionsOf("deployCollection")
     await hand.turn((t) => cancelById(t, String(sent?.id)))
     await nextBlock(2, thrifty)
-    expect((await issuingLane(hand)).reason).toContain(
-      "the empty transaction with nonce 0 is not mined even",
-    )
+    expect((await issuingLane(hand)).reason).toContain("the empty transaction with nonce 0 is not mined even")
     expect(await sends()).toEqual([[3]])
   }, 30_000)
 

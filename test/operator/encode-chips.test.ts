@@ -163,9 +163,9 @@ describe("an order of tags", () => {
       const { results } = await verified(readAddress({ ...tag, tamper }, 1))
       return [results[0]?.is_good, results[0]?.why]
     }
-    expect(await said("CC")).toEqual([true, "the tag says of its wire: sealed (CC)"])
-    expect(await said("OO")).toEqual([true, "the tag says of its wire: opened (OO)"])
-    expect(await said("II")).toEqual([false, "the tag says II of its wire: it is not switched on"])
+    expect(await said("CC")).toEqual([true, "the tag reports its wire as sealed (CC)"])
+    expect(await said("OO")).toEqual([true, "the tag reports its wire as opened (OO)"])
+    expect(await said("II")).toEqual([false, "the tag reports II for its wire: it is not enabled"])
   })
 
   test("cannot be checked with a file that contains no URLs", async () => {
@@ -190,7 +190,7 @@ test("the command prints which key decrypts a URL, and fails if none does", asyn
   })
   expect(await ofUrl("https://tap.example/t/")).toMatchObject({
     code: 1,
-    printed: "not tried: no_values, the address has no e\n",
+    printed: "not tried: no_values, the URL has no e\n",
   })
   const strange = { ...tag, keys: tag.keys.map(() => "9".repeat(32)) }
   expect(await asked(strange)).toMatchObject({

@@ -516,7 +516,7 @@ describe.each(engines)("on $name an order of tags", (engine) => {
       const found = await judge({ url, file_settings: null })
       expect(found.verdict).toBe(verdict)
       expect(found.advice).toContain(
-        "Once the service knows its UID, a tap with e alone is taken all the same; it proves less.",
+        "Once the service knows its UID, it still accepts a tap with e alone, which proves less.",
       )
       const { tap } = await service.turn((turn) => createTap(turn, service.secret, caller, alone(3)))
       expect(tap).toMatchObject({ counter: 3 })
@@ -546,7 +546,7 @@ describe.each(engines)("on $name an order of tags", (engine) => {
       return [chip_id, verdict, checks[0]?.detail]
     }
     const mine = line?.chip_id ?? ""
-    const told = [mine, "accepted", `the address of chip ${mine}`]
+    const told = [mine, "accepted", `the URL of chip ${mine}`]
     expect(await asked(`https://brand.example/p?sku=1234567890&chip=${mine}`)).toEqual(told)
     expect(await asked(`https://brand.example/${mine}?other=${other?.chip_id}`)).toEqual(told)
     const short = await judge({

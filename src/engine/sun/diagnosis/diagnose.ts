@@ -75,14 +75,14 @@ function* judgeAddress(
 ): Judging {
   const { expected } = question
   if (url === null) {
-    const detail = "it is not an address that a tag opens"
+    const detail = "it is not a URL of a tag"
     return { check: "address", verdict: "not_an_address", detail, opened_with: null }
   }
-  yield passed("address", chip_id ? `the address of chip ${chip_id}` : "an address without a chip id")
+  yield passed("address", chip_id ? `the URL of chip ${chip_id}` : "a URL without a chip id")
   if ("verdict" in url) return misplaced(question, url, chip_id, url.e)
   const problem = problemOfOthers(url) ?? (expected?.has_mac ? misnamedMac(url) : null)
   if (problem) return misplaced(question, problem, chip_id, url.e)
-  yield passed("template", "the values stand where they belong and have their lengths")
+  yield passed("template", "the values are in the right places and have the right lengths")
 
   const message = upperCase(url)
   const isUpperCase = message.e === url.e && message.c === (url.c ?? undefined)
@@ -99,7 +99,7 @@ function* judgeAddress(
 function* judgeTag(question: TapQuestion, expected: ExpectedTag, url: TagUrl, message: SunMessage): Judging {
   const opening = judgeOpening(question, expected, message)
   if ("verdict" in opening) return { ...opening, check: "meta_key" }
-  yield passed("meta_key", `e opens to the UID and to read ${opening.counter}`)
+  yield passed("meta_key", `e decrypts to the UID and read ${opening.counter}`)
   return { ...(yield* judgeOpened(question, expected, url, message, opening)), uid: opening.uid }
 }
 
@@ -128,7 +128,7 @@ function* judgeOpened(
   if (awaited_version !== null)
     yield failed(
       "key_version",
-      `the tag still has version ${keys.version} of its keys; it was ordered anew with version ${awaited_version}`,
+      `the tag still has version ${keys.version} of its keys; it was ordered again with version ${awaited_version}`,
     )
   if (opening.counter <= counter) {
     const detail = `read ${opening.counter}, and read ${counter} was accepted before`
@@ -151,7 +151,7 @@ function failed(name: CheckName, detail: string): Check {
  */
 export function encodedTwice(found: Diagnosis): Diagnosis {
   const at = found.checks.findIndex(({ name }) => name === "meta_key")
-  const checks = [...found.checks.slice(0, at), failed("meta_key", "e opens to the UID of another chip")]
+  const checks = [...found.checks.slice(0, at), failed("meta_key", "e decrypts to the UID of another chip")]
   return { ...found, verdict: "other_chip", checks, advice: verdictAdvice.other_chip }
 }
 
@@ -180,7 +180,7 @@ function judgeOpening(
   if (opened) return { ...opened.problem, opened_with: keys }
   return {
     verdict: "wrong_meta_key",
-    detail: `e opens with none of the keys that were tried${needsMac(expected, message) ? " so that c agrees" : ""}: zeros, this chip's in any slot, those of other versions and sets of this organization, and their masters`,
+    detail: `e can be decrypted with none of the keys that were tried${needsMac(expected, message) ? " so that c agrees" : ""}: zeros, this chip's in any slot, those of other versions and sets of this organization, and their master keys`,
     opened_with: null,
   }
 }
@@ -194,7 +194,7 @@ function isByChance({ counter }: Opening, { uid }: ExpectedTag, { c }: SunMessag
 }
 
 function chance({ counter }: Opening): WrongOpening {
-  const detail = `e opens to read ${counter}: without c, a tag whose UID is not known yet has fewer than ${MANY_READS}`
+  const detail = `e decrypts to read ${counter}: without c, a tag whose UID is not known yet must have fewer than ${MANY_READS}`
   return { verdict: "wrong_meta_key", detail, opened_with: null }
 }
 
@@ -208,13 +208,13 @@ function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage):
   const isSame = uid ? Buffer.compare(uid, found) === 0 : isOfNxp
   if (plain[0] === PICC_TAG && isSame) return { uid: found, counter: plain.readUIntLE(1 + UID_BYTES, 3) }
   if (plain[0] === UID_ONLY_TAG && isSame)
-    return { problem: { verdict: "uid_only", detail: "e holds the UID and no read counter (tag byte 87)" } }
+    return { problem: { verdict: "uid_only", detail: "e contains the UID and no read counter (tag byte 87)" } }
   if (plain[0] === PICC_TAG && isOfNxp)
-    return { problem: { verdict: "other_chip", detail: "e opens to another UID than this chip has" } }
+    return { problem: { verdict: "other_chip", detail: "e decrypts to a UID that is not this chip's" } }
   // Without a UID the counter decides: no tag at a station has been read 65,536 times.
   if (plain[0] === COUNTER_ONLY_TAG && plain[3] === 0)
     return {
-      problem: { verdict: "uid_missing", detail: "e holds the read counter and no UID (tag byte 40)" },
+      problem: { verdict: "uid_missing", detail: "e contains the read counter and no UID (tag byte 40)" },
     }
   return null
 }
@@ -241,8 +241,8 @@ function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Fault | 
   const isOrdered = mac_input.includes("{enc}")
   if (isOrdered === (enc !== undefined)) return null
   return isOrdered
-    ? { verdict: "enc_missing", detail: "the address has no enc, though the chip was ordered with it" }
-    : { verdict: "enc_not_ordered", detail: "the address has an enc that the chip was not ordered with" }
+    ? { verdict: "enc_missing", detail: "the URL has no enc, although the chip was ordered with one" }
+    : { verdict: "enc_not_ordered", detail: "the URL has an enc, although the chip was ordered without one" }
 }
 
 /** For values in the wrong place: at least it can be said which keys made `e`. */
@@ -270,7 +270,7 @@ const joined = { verdict: "wrong_offset", detail: "c follows e without &c=" } as
 /** For an unknown chip: at least it can be said which keys made the address. */
 function unknownChip(question: TapQuestion, chip_id: string | null, e: string): Finding {
   const opener = openerOf(question, chip_id, e)
-  const detail = chip_id ? `no chip ${chip_id} is known here` : "the address names no chip"
+  const detail = chip_id ? `chip ${chip_id} is not known` : "the URL names no chip"
   return {
     check: "chip",
     verdict: "unknown_chip",
@@ -295,12 +295,12 @@ function openerOf(
 }
 
 function openedText(opener: KeyCandidate | null): string {
-  return opener ? `; e opens with ${opener.name}` : ""
+  return opener ? `; e can be decrypted with ${opener.name}` : ""
 }
 
 function skippedText(skipped: number, counter: number): string {
   if (skipped === 0) return `read ${counter}, the next one`
-  return `read ${counter}; ${skipped} ${skipped === 1 ? "read was" : "reads were"} never presented here, which is normal: each look of any phone counts`
+  return `read ${counter}; ${skipped} ${skipped === 1 ? "read was" : "reads were"} never presented here, which is normal: each read by any phone counts`
 }
 
 function upperCase({ e, c, enc }: TagUrl): SunMessage {

@@ -20,7 +20,7 @@ export function judgeMac(
   const { keys, has_mac, mac_input } = expected
   if (message.c === undefined && !has_mac) return { verdict: null, detail: "no MAC, as the chip was ordered" }
   if (message.c === undefined) {
-    const detail = "the address has no c, though the chip was ordered with one"
+    const detail = "the URL has no c, although the chip was ordered with one"
     return { verdict: "mac_missing", detail, opened_with: keys }
   }
   const tag = { chip_id: expected.chip_id, uid: opening.uid }
@@ -34,7 +34,7 @@ export function judgeMac(
   for (const guess of guesses("file_read", tag, keys, candidates))
     if (macVouches(guess.key, opening, message, mac_input))
       return { verdict: guess.verdict, detail: guess.detail, opened_with: guess.candidate ?? keys }
-  return { verdict: "wrong_file_key", detail: "no key that is known here makes this c", opened_with: keys }
+  return { verdict: "wrong_file_key", detail: "no known key produces this c", opened_with: keys }
 }
 
 /** Returns whether `c` is right under this file key for this text. */

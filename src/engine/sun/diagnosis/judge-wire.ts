@@ -15,11 +15,12 @@ export function judgeWire(
   const content = decryptFileContent({ uid, metaKey: fileKey, fileKey }, counter, message.enc)
   const status = tamperOf(content)
   const said = content.toString("latin1", 0, 2)
-  if (status !== "unknown") return { verdict: null, detail: `the tag says of its wire: ${status} (${said})` }
+  if (status !== "unknown")
+    return { verdict: null, detail: `the tag reports its wire as ${status} (${said})` }
   if (said === "II")
-    return { verdict: "wire_off", detail: "the tag says II of its wire: it is not switched on" }
+    return { verdict: "wire_off", detail: "the tag reports II for its wire: it is not enabled" }
   return {
     verdict: "wire_unreadable",
-    detail: `the tag says ${/^[\x21-\x7e]{2}$/.test(said) ? said : "nothing that can be read"} of its wire, which is no status`,
+    detail: `the tag reports ${/^[\x21-\x7e]{2}$/.test(said) ? said : "nothing that can be read"} for its wire, which is not a status`,
   }
 }

@@ -67,7 +67,7 @@ export function misnamedMac({ text, c }: TagUrl): UrlProblem | null {
   if (c !== null) return null
   const other = [...new URL(text).searchParams].find(([, value]) => isHex(value, C_DIGITS))
   if (!other) return null
-  return { verdict: "wrong_parameter", detail: `the value of c stands under another name: ${other[0]}` }
+  return { verdict: "wrong_parameter", detail: `the value of c has another name: ${other[0]}` }
 }
 
 /** Returns what looks like a chip id: `service_chip_id`, the segments of the path, last first, and all parameters. */
@@ -85,18 +85,18 @@ function problemWithout(url: URL): UrlProblem {
   if (mirror)
     return {
       verdict: "plain_mirror",
-      detail: `UID and read counter stand in clear (${mirror[0]}=…), e is missing`,
+      detail: `UID and read counter are in plain text (${mirror[0]}=…), and e is missing`,
     }
   if (uid)
     return {
       verdict: "counter_mirror_missing",
-      detail: `only the UID stands there, in clear (${uid[0]}=…); the read counter is not mirrored`,
+      detail: `only the UID is there, in plain text (${uid[0]}=…); the read counter is not mirrored`,
     }
   const other = parameters.find(([, value]) => isHex(value, E_DIGITS))
   if (other)
     return {
       verdict: "wrong_parameter",
-      detail: `the value of e stands under another name: ${other[0]}`,
+      detail: `the value of e has another name: ${other[0]}`,
       e: other[1],
     }
   if (/[0-9A-F]{24,}/i.test(url.search))
@@ -104,7 +104,7 @@ function problemWithout(url: URL): UrlProblem {
       verdict: "wrong_offset",
       detail: "the value of e was written over its own name: the offset is too small",
     }
-  return { verdict: "no_values", detail: "the address has no e" }
+  return { verdict: "no_values", detail: "the URL has no e" }
 }
 
 function problemOf(e: string, text: string): UrlProblem | null {
@@ -122,7 +122,7 @@ function problemOf(e: string, text: string): UrlProblem | null {
   if (/^0+$/.test(e) && e.length === E_DIGITS)
     return {
       verdict: "wrong_offset",
-      detail: "e is still the placeholder of zeros, though c is not: its offset is wrong",
+      detail: "e is still the placeholder of zeros, although c is not: its offset is wrong",
     }
   if (isHex(e, E_DIGITS)) return null
   if (/^[0-9a-f]{32}[^0-9a-f]/i.test(e))
@@ -133,7 +133,7 @@ function problemOf(e: string, text: string): UrlProblem | null {
   if (/[^0-9a-f]/i.test(e))
     return {
       verdict: "wrong_offset",
-      detail: "e holds other characters than hexadecimal digits: values overlap",
+      detail: "e contains characters that are not hexadecimal digits: values overlap",
     }
   return wrongLength("e", e, E_DIGITS)
 }
