@@ -409,7 +409,10 @@ describe("an authorization", () => {
     await watch({ ...hand, chain: { ...hand.chain, rpc: lacking } })
     expect((await claimNow(hand, claim.id)).status).toBe("claiming")
     const [stuck] = await findStuck(hand.world.context.db.read, hand.world.context.clock())
-    expect(stuck).toMatchObject({ id: claim.id, reason: expect.stringContaining("some of its logs are missing") })
+    expect(stuck).toMatchObject({
+      id: claim.id,
+      reason: expect.stringContaining("some of its logs are missing"),
+    })
     // Without another change of its unit, a provider with the logs is asked a moment later.
     await leaveUnused(hand)
     await hand.mine()

@@ -28,7 +28,10 @@ export function createAccess(context: Context): Access {
     async refuseStrangers(c, next) {
       if (isFromAnotherSite(c.req)) return c.text("Requests from other sites are refused.\n", 403)
       if (token === null && !isAskedAsLoopback(c.req))
-        return c.text("Without OPERATOR_TOKEN these pages can be opened only from this machine, at localhost.\n", 403)
+        return c.text(
+          "Without OPERATOR_TOKEN these pages can be opened only from this machine, at localhost.\n",
+          403,
+        )
       return await next()
     },
     async requireToken(c, next) {

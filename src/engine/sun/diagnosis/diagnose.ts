@@ -131,7 +131,7 @@ function* judgeOpened(
       `the tag still has version ${keys.version} of its keys; it was ordered again with version ${awaited_version}`,
     )
   if (opening.counter <= counter) {
-    const detail = `read ${opening.counter}, and read ${counter} was accepted before`
+    const detail = `read ${opening.counter}, but read ${counter} was already accepted`
     return { check: "counter", verdict: "already_scanned", detail, opened_with: keys }
   }
   yield passed("counter", skippedText(opening.counter - counter - 1, opening.counter))
@@ -208,7 +208,9 @@ function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage):
   const isSame = uid ? Buffer.compare(uid, found) === 0 : isOfNxp
   if (plain[0] === PICC_TAG && isSame) return { uid: found, counter: plain.readUIntLE(1 + UID_BYTES, 3) }
   if (plain[0] === UID_ONLY_TAG && isSame)
-    return { problem: { verdict: "uid_only", detail: "e contains the UID and no read counter (tag byte 87)" } }
+    return {
+      problem: { verdict: "uid_only", detail: "e contains the UID and no read counter (tag byte 87)" },
+    }
   if (plain[0] === PICC_TAG && isOfNxp)
     return { problem: { verdict: "other_chip", detail: "e decrypts to a UID that is not this chip's" } }
   // Without a UID the counter decides: no tag at a station has been read 65,536 times.
