@@ -108,7 +108,7 @@ describe("a good tag", () => {
       )
       return ask(tag({ mirrors }), { mirrors, file_settings: settingsAnswer(other) }).checks.at(-1)?.detail
     }
-    expect(told({})).toBe("read 5, the next one")
+    expect(told({})).toBe("read counter 5, the next one")
     expect(told({ tamper: null })).toBe("TTStatusOffset is absent, not 71")
     expect(told({ enc: 72, mac_input: 72 })).toBe(
       "SDMMACInputOffset is 72, not 71; SDMENCOffset is 72, not 71",
@@ -126,7 +126,7 @@ describe("a good tag", () => {
       const found = diagnose({ url, file_settings, expected: expectedTag({}, mirrors), candidates: all })
       return found.checks.at(-1)?.detail
     }
-    expect(judged({})).toBe("read 5, the next one")
+    expect(judged({})).toBe("read counter 5, the next one")
     expect(judged({ mac_input: 34 })).toBe("SDMMACInputOffset is 34, not 71")
     expect(judged({ tamper: 73 })).toBe("TTStatusOffset is 73, not 71")
   })
@@ -147,7 +147,7 @@ describe("a good tag", () => {
   test("with an invalid tamper status is reported with the value found", () => {
     const mirrors = { mac: true, tamper: true }
     const { checks } = ask(withSettings(withOffsets({ tamper: null }), mirrors), { mirrors })
-    expect(checks.at(-1)?.detail).toBe("the tag reports 00 for its wire, which is not a status")
+    expect(checks.at(-1)?.detail).toBe("the tag reports 00 instead of a status of its tamper wire")
   })
 
   test("that was encoded elsewhere may be locked differently", () => {
@@ -185,8 +185,8 @@ describe("a good tag", () => {
       ask({ ...tag({ mirrors }), tamper }, { mirrors }).checks.find(({ name }) => name === "file_content")
         ?.detail
     expect([said("CC"), said("OC")]).toEqual([
-      "the tag reports its wire as sealed (CC)",
-      "the tag reports its wire as opened (OC)",
+      "the tag reports its tamper wire as sealed (CC)",
+      "the tag reports its tamper wire as opened (OC)",
     ])
   })
 
@@ -499,13 +499,13 @@ describe("each known encoding mistake is diagnosed:", () => {
     const strange = withKeys({ 1: Buffer.alloc(16, 9), 2: zeros })
     const found = ask(strange, { expected: { uid: null } })
     expect([found.verdict, found.opened_with]).toEqual(["wrong_meta_key", null])
-    expect(found.checks.at(-1)?.detail).toContain("so that c agrees")
+    expect(found.checks.at(-1)?.detail).toContain("to values that match c")
   })
 
   const details: [told: string, () => ReturnType<typeof ask>][] = [
     ["the file key is where the meta key belongs", () => ask(withKeys({ 1: key(2), 2: key(1) }))],
     [
-      "the tag uses the key of slot 0 as file key, which is in slot 1",
+      "the tag uses the key of slot 0 as its file key, which belongs in slot 1",
       () => ask(withSettings((settings) => ({ ...settings, file_read: 0 }))),
     ],
     [
@@ -513,19 +513,19 @@ describe("each known encoding mistake is diagnosed:", () => {
       () => ask(tag({ source: versions[2] })),
     ],
     [
-      "c has 14 digits instead of 16; e can be decrypted with key set Autumn, version 1",
+      "c has 14 digits instead of 16; e was encrypted with key set Autumn, version 1",
       () => asked((url) => url.slice(0, -2)),
     ],
     [
-      "c has 18 digits instead of 16; e can be decrypted with key set Autumn, version 1",
+      "c has 18 digits instead of 16; e was encrypted with key set Autumn, version 1",
       () => asked((url) => `${url}00`),
     ],
     [
-      "the value of e has another name: picc_data; e can be decrypted with key set Autumn, version 1",
+      "the value of e has another name: picc_data; e was encrypted with key set Autumn, version 1",
       () => asked((url) => url.replace("?e=", "?picc_data=")),
     ],
     [
-      "the value of e has another name: E; e can be decrypted with key set Autumn, version 1",
+      "the value of e has another name: E; e was encrypted with key set Autumn, version 1",
       () => asked((url) => url.replace("?e=", "?E=").replace("&c=", "&C=")),
     ],
     [
@@ -541,11 +541,11 @@ describe("each known encoding mistake is diagnosed:", () => {
       () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566`),
     ],
     [
-      "the value of c has another name: cmac; e can be decrypted with key set Autumn, version 1",
+      "the value of c has another name: cmac; e was encrypted with key set Autumn, version 1",
       () => asked((url) => url.replace("&c=", "&cmac=")),
     ],
     [
-      "c follows e without &c=; e can be decrypted with key set Autumn, version 1",
+      "c follows e without &c=; e was encrypted with key set Autumn, version 1",
       () => asked((url) => url.replace("&c=", "")),
     ],
     [
@@ -649,7 +649,7 @@ describe("an unknown chip", () => {
         true,
       ])
       expect(found.checks.at(-1)?.detail).toBe(
-        `the value of e has another name: ${name}; e can be decrypted with ${opener}`,
+        `the value of e has another name: ${name}; e was encrypted with ${opener}`,
       )
     },
   )
@@ -671,12 +671,12 @@ test("malformed settings, and a URL that no browser opens, are reported as such"
   const ofOtherFile = settingsAnswer(tag())
   ofOtherFile.writeUIntLE(128, 4, 3)
   for (const [file_settings, detail] of [
-    [hex("0102"), "they are not the response to GetFileSettings for file 02h"],
+    [hex("0102"), "this is not the response to GetFileSettings for file 02h"],
     [
       payload,
-      "they are the payload of ChangeFileSettings (file_settings_hex), not the response to GetFileSettings",
+      "this is the payload of ChangeFileSettings (file_settings_hex), not the response to GetFileSettings",
     ],
-    [ofOtherFile, "they belong to a file of 128 bytes; file 02h has 256"],
+    [ofOtherFile, "these are the settings of a file of 128 bytes; file 02h has 256"],
   ] as const) {
     const found = ask(tag(), { file_settings })
     expect([found.verdict, found.checks.at(-1)?.detail]).toEqual(["not_file_settings", detail])

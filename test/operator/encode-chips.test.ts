@@ -163,9 +163,9 @@ describe("an order of tags", () => {
       const { results } = await verified(readAddress({ ...tag, tamper }, 1))
       return [results[0]?.is_good, results[0]?.why]
     }
-    expect(await said("CC")).toEqual([true, "the tag reports its wire as sealed (CC)"])
-    expect(await said("OO")).toEqual([true, "the tag reports its wire as opened (OO)"])
-    expect(await said("II")).toEqual([false, "the tag reports II for its wire: it is not enabled"])
+    expect(await said("CC")).toEqual([true, "the tag reports its tamper wire as sealed (CC)"])
+    expect(await said("OO")).toEqual([true, "the tag reports its tamper wire as opened (OO)"])
+    expect(await said("II")).toEqual([false, "the tag reports II for its tamper wire, which is not enabled"])
   })
 
   test("cannot be checked with a file that contains no URLs", async () => {
@@ -181,12 +181,12 @@ test("the command prints which key decrypts a URL, and fails if none does", asyn
   const asked = (one: BoxedTag) => ofUrl(readAddress(one, 1))
   expect(await asked(tag)).toMatchObject({
     code: 0,
-    printed: expect.stringContaining("opened by key set Autumn, version 1 (accepted)"),
+    printed: expect.stringContaining("made with key set Autumn, version 1 (accepted)"),
   })
   const renamed = readAddress(tag, 1).replace("?e=", "?picc_data=").replace("&c=", "&cmac=")
   expect(await ofUrl(renamed)).toMatchObject({
     code: 0,
-    printed: "opened by key set Autumn, version 1 (wrong_parameter)\n",
+    printed: "made with key set Autumn, version 1 (wrong_parameter)\n",
   })
   expect(await ofUrl("https://tap.example/t/")).toMatchObject({
     code: 1,
@@ -195,7 +195,7 @@ test("the command prints which key decrypts a URL, and fails if none does", asyn
   const strange = { ...tag, keys: tag.keys.map(() => "9".repeat(32)) }
   expect(await asked(strange)).toMatchObject({
     code: 1,
-    printed: expect.stringContaining("opened by no known key (wrong_meta_key)"),
+    printed: expect.stringContaining("made with no known key (wrong_meta_key)"),
   })
 })
 

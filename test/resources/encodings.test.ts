@@ -516,7 +516,7 @@ describe.each(engines)("on $name an order of tags", (engine) => {
       const found = await judge({ url, file_settings: null })
       expect(found.verdict).toBe(verdict)
       expect(found.advice).toContain(
-        "Once the service knows its UID, it still accepts a tap with e alone, which proves less.",
+        "Once the service knows its UID, it accepts a tap with e alone, which proves less.",
       )
       const { tap } = await service.turn((turn) => createTap(turn, service.secret, caller, alone(3)))
       expect(tap).toMatchObject({ counter: 3 })

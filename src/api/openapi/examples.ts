@@ -169,7 +169,7 @@ const tapDiagnosis = {
   chip_id: chipId,
   verdict: "truncated_mirror",
   checks: [
-    { name: "address", passed: true, detail: `the address of chip ${chipId}` },
+    { name: "address", passed: true, detail: `the URL of chip ${chipId}` },
     { name: "template", passed: false, detail: "e has 30 digits instead of 32" },
   ],
   advice: verdictAdvice.truncated_mirror,

@@ -84,8 +84,8 @@ function verdictText({ line, chip_id, verdict, why, advice }: PresentedVerdict):
 }
 
 function openerText({ verdict, checks, opened_with, is_tried }: Diagnosis): string {
-  if (opened_with) return `opened by ${opened_with.name} (${verdict})`
-  if (is_tried) return `opened by no known key (${verdict})`
+  if (opened_with) return `made with ${opened_with.name} (${verdict})`
+  if (is_tried) return `made with no known key (${verdict})`
   return `not tried: ${verdict}, ${checks.at(-1)?.detail}`
 }
 

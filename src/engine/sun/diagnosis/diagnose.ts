@@ -75,7 +75,7 @@ function* judgeAddress(
 ): Judging {
   const { expected } = question
   if (url === null) {
-    const detail = "it is not a URL of a tag"
+    const detail = "this is not a URL that a tag opens"
     return { check: "address", verdict: "not_an_address", detail, opened_with: null }
   }
   yield passed("address", chip_id ? `the URL of chip ${chip_id}` : "a URL without a chip id")
@@ -99,7 +99,7 @@ function* judgeAddress(
 function* judgeTag(question: TapQuestion, expected: ExpectedTag, url: TagUrl, message: SunMessage): Judging {
   const opening = judgeOpening(question, expected, message)
   if ("verdict" in opening) return { ...opening, check: "meta_key" }
-  yield passed("meta_key", `e decrypts to the UID and read ${opening.counter}`)
+  yield passed("meta_key", `e decrypts to the UID and read counter ${opening.counter}`)
   return { ...(yield* judgeOpened(question, expected, url, message, opening)), uid: opening.uid }
 }
 
@@ -131,7 +131,7 @@ function* judgeOpened(
       `the tag still has version ${keys.version} of its keys; it was ordered again with version ${awaited_version}`,
     )
   if (opening.counter <= counter) {
-    const detail = `read ${opening.counter}, but read ${counter} was already accepted`
+    const detail = `read counter ${opening.counter}, but ${counter} was already accepted`
     return { check: "counter", verdict: "already_scanned", detail, opened_with: keys }
   }
   yield passed("counter", skippedText(opening.counter - counter - 1, opening.counter))
@@ -180,7 +180,7 @@ function judgeOpening(
   if (opened) return { ...opened.problem, opened_with: keys }
   return {
     verdict: "wrong_meta_key",
-    detail: `e can be decrypted with none of the keys that were tried${needsMac(expected, message) ? " so that c agrees" : ""}: zeros, this chip's in any slot, those of other versions and sets of this organization, and their master keys`,
+    detail: `none of the keys that were tried decrypts e${needsMac(expected, message) ? " to values that match c" : ""}: the factory key, this chip's keys in any slot, the keys of other versions and key sets of this organization, and their master keys`,
     opened_with: null,
   }
 }
@@ -194,7 +194,7 @@ function isByChance({ counter }: Opening, { uid }: ExpectedTag, { c }: SunMessag
 }
 
 function chance({ counter }: Opening): WrongOpening {
-  const detail = `e decrypts to read ${counter}: without c, a tag whose UID is not known yet must have fewer than ${MANY_READS}`
+  const detail = `e decrypts to read counter ${counter}, which may be chance: without c, a tag whose UID is not known yet is accepted only below ${MANY_READS}`
   return { verdict: "wrong_meta_key", detail, opened_with: null }
 }
 
@@ -209,14 +209,17 @@ function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage):
   if (plain[0] === PICC_TAG && isSame) return { uid: found, counter: plain.readUIntLE(1 + UID_BYTES, 3) }
   if (plain[0] === UID_ONLY_TAG && isSame)
     return {
-      problem: { verdict: "uid_only", detail: "e contains the UID and no read counter (tag byte 87)" },
+      problem: { verdict: "uid_only", detail: "e contains the UID, but no read counter (PICCDataTag 87h)" },
     }
   if (plain[0] === PICC_TAG && isOfNxp)
-    return { problem: { verdict: "other_chip", detail: "e decrypts to a UID that is not this chip's" } }
+    return { problem: { verdict: "other_chip", detail: "e decrypts to the UID of another tag" } }
   // Without a UID the counter decides: no tag at a station has been read 65,536 times.
   if (plain[0] === COUNTER_ONLY_TAG && plain[3] === 0)
     return {
-      problem: { verdict: "uid_missing", detail: "e contains the read counter and no UID (tag byte 40)" },
+      problem: {
+        verdict: "uid_missing",
+        detail: "e contains the read counter, but no UID (PICCDataTag 40h)",
+      },
     }
   return null
 }
@@ -243,8 +246,8 @@ function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Fault | 
   const isOrdered = mac_input.includes("{enc}")
   if (isOrdered === (enc !== undefined)) return null
   return isOrdered
-    ? { verdict: "enc_missing", detail: "the URL has no enc, although the chip was ordered with one" }
-    : { verdict: "enc_not_ordered", detail: "the URL has an enc, although the chip was ordered without one" }
+    ? { verdict: "enc_missing", detail: "the URL has no enc, although the chip was ordered with it" }
+    : { verdict: "enc_not_ordered", detail: "the URL has an enc that the chip was not ordered with" }
 }
 
 /** For values in the wrong place: at least it can be said which keys made `e`. */
@@ -272,7 +275,7 @@ const joined = { verdict: "wrong_offset", detail: "c follows e without &c=" } as
 /** For an unknown chip: at least it can be said which keys made the address. */
 function unknownChip(question: TapQuestion, chip_id: string | null, e: string): Finding {
   const opener = openerOf(question, chip_id, e)
-  const detail = chip_id ? `chip ${chip_id} is not known` : "the URL names no chip"
+  const detail = chip_id ? `this organization has no chip ${chip_id}` : "the URL names no chip"
   return {
     check: "chip",
     verdict: "unknown_chip",
@@ -297,12 +300,12 @@ function openerOf(
 }
 
 function openedText(opener: KeyCandidate | null): string {
-  return opener ? `; e can be decrypted with ${opener.name}` : ""
+  return opener ? `; e was encrypted with ${opener.name}` : ""
 }
 
 function skippedText(skipped: number, counter: number): string {
-  if (skipped === 0) return `read ${counter}, the next one`
-  return `read ${counter}; ${skipped} ${skipped === 1 ? "read was" : "reads were"} never presented here, which is normal: each read by any phone counts`
+  if (skipped === 0) return `read counter ${counter}, the next one`
+  return `read counter ${counter}; ${skipped} ${skipped === 1 ? "read was" : "reads were"} never presented here, which is normal: every read by any phone counts`
 }
 
 function upperCase({ e, c, enc }: TagUrl): SunMessage {

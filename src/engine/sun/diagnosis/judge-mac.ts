@@ -18,7 +18,7 @@ export function judgeMac(
   opening: Opening,
 ): MacFinding {
   const { keys, has_mac, mac_input } = expected
-  if (message.c === undefined && !has_mac) return { verdict: null, detail: "no MAC, as the chip was ordered" }
+  if (message.c === undefined && !has_mac) return { verdict: null, detail: "no MAC, as ordered" }
   if (message.c === undefined) {
     const detail = "the URL has no c, although the chip was ordered with one"
     return { verdict: "mac_missing", detail, opened_with: keys }
@@ -27,14 +27,14 @@ export function judgeMac(
   const fileKey = keys.keyAt(keys.roles.file_read, tag)
   if (fileKey) {
     if (macVouches(fileKey, opening, message, mac_input))
-      return { verdict: null, detail: "c is right under the file key" }
+      return { verdict: null, detail: "c matches the file key" }
     const other = otherText(fileKey, url, message, opening) ?? otherHalf(fileKey, message, opening, mac_input)
     if (other) return { ...other, opened_with: keys }
   }
   for (const guess of guesses("file_read", tag, keys, candidates))
     if (macVouches(guess.key, opening, message, mac_input))
       return { verdict: guess.verdict, detail: guess.detail, opened_with: guess.candidate ?? keys }
-  return { verdict: "wrong_file_key", detail: "no known key produces this c", opened_with: keys }
+  return { verdict: "wrong_file_key", detail: "c matches no known key", opened_with: keys }
 }
 
 /** Returns whether `c` is right under this file key for this text. */

@@ -24,14 +24,14 @@ export function judgeSettings(
     return { verdict: "not_file_settings", detail: whatElse(answer, settings) }
   if (!settings.sdm) return { verdict: "mirroring_off", detail: "SDM is off (FileOption bit 6)" }
   const open = openRights(settings)
-  if (open) return { verdict: "file_writable", detail: `anybody can ${open} the file` }
+  if (open) return { verdict: "file_writable", detail: `anyone may ${open} the file` }
   const wanted = isOrdered(expected)
     ? orderedSettings(settings, expected, url, message)
     : usableSettings(settings, expected, message)
   const told = new Map(factsOf(settings))
   const differences = factsOf(wanted).filter(([name, fact]) => told.get(name) !== fact)
   if (differences.length === 0)
-    return { verdict: null, detail: "the file is locked and mirrors the right values" }
+    return { verdict: null, detail: "the file is locked, and mirrors the right values" }
   return {
     verdict: "settings_differ",
     detail: differences.map(([name, fact]) => `${name} is ${told.get(name)}, not ${fact}`).join("; "),
@@ -90,10 +90,11 @@ function openRights({ access }: FileSettings): string | null {
 
 /** Says what was given instead of the response to GetFileSettings for file 02h. */
 function whatElse(answer: Uint8Array, settings: FileSettings | null): string {
-  if (settings) return `they belong to a file of ${sizeIn(answer)} bytes; file 02h has ${NDEF_FILE_BYTES}`
+  if (settings)
+    return `these are the settings of a file of ${sizeIn(answer)} bytes; file 02h has ${NDEF_FILE_BYTES}`
   if (decodeFileSettings(answer)?.sdm)
-    return "they are the payload of ChangeFileSettings (file_settings_hex), not the response to GetFileSettings"
-  return "they are not the response to GetFileSettings for file 02h"
+    return "this is the payload of ChangeFileSettings (file_settings_hex), not the response to GetFileSettings"
+  return "this is not the response to GetFileSettings for file 02h"
 }
 
 function sizeIn(answer: Uint8Array): number {

@@ -16,11 +16,11 @@ export function judgeWire(
   const status = tamperOf(content)
   const said = content.toString("latin1", 0, 2)
   if (status !== "unknown")
-    return { verdict: null, detail: `the tag reports its wire as ${status} (${said})` }
+    return { verdict: null, detail: `the tag reports its tamper wire as ${status} (${said})` }
   if (said === "II")
-    return { verdict: "wire_off", detail: "the tag reports II for its wire: it is not enabled" }
+    return { verdict: "wire_off", detail: "the tag reports II for its tamper wire, which is not enabled" }
   return {
     verdict: "wire_unreadable",
-    detail: `the tag reports ${/^[\x21-\x7e]{2}$/.test(said) ? said : "nothing that can be read"} for its wire, which is not a status`,
+    detail: `the tag reports ${/^[\x21-\x7e]{2}$/.test(said) ? said : "unreadable bytes"} instead of a status of its tamper wire`,
   }
 }

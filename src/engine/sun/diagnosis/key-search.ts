@@ -83,7 +83,7 @@ function* otherSlots(candidate: KeyCandidate, role: Role, tag: TagIdentity): Gen
       verdict: isSwapped ? "keys_swapped" : "wrong_key_slot",
       detail: isSwapped
         ? `the ${roleNames[other]} is where the ${roleNames[role]} belongs`
-        : `the tag uses the key of slot ${slot} as ${roleNames[role]}, which is in slot ${candidate.roles[role]}`,
+        : `the tag uses the key of slot ${slot} as its ${roleNames[role]}, which belongs in slot ${candidate.roles[role]}`,
       candidate,
       fileKeyOf: (asked) => candidate.keyAt(candidate.roles[isSwapped ? "meta_read" : "file_read"], asked),
     }
@@ -96,7 +96,7 @@ function* otherDerivations(candidate: KeyCandidate, place: string, { uid }: TagI
   yield {
     key: master,
     verdict: "master_key_on_tag",
-    detail: `the ${place} on the tag is the master key of ${name} itself, not a key derived for the tag`,
+    detail: `the ${place} on the tag is the master key of ${name} itself, not a key derived from it`,
     candidate,
     fileKeyOf: () => master,
   }
@@ -106,11 +106,11 @@ function* otherDerivations(candidate: KeyCandidate, place: string, { uid }: TagI
   yield {
     ...shortInput,
     key: diversifyAnyLength(master, uid),
-    detail: `the ${place} on the tag is derived by AN10922 from the UID alone, with the master key of ${name}`,
+    detail: `the ${place} on the tag was derived by AN10922 from the UID alone, with the master key of ${name}`,
   }
   yield {
     ...shortInput,
     key: cmac(master, Uint8Array.of(1, ...uid)),
-    detail: `the ${place} on the tag is a plain CMAC of 01 and the UID, with the master key of ${name}: the software leaves out the padding of AN10922`,
+    detail: `the ${place} on the tag is a plain CMAC of 01 and the UID, with the master key of ${name}: the software left out the padding of AN10922`,
   }
 }

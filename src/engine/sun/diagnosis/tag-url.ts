@@ -55,7 +55,7 @@ export function problemOfOthers({ c, enc }: TagUrl): UrlProblem | null {
   if (c !== null && /^0+$/.test(c))
     return {
       verdict: "wrong_offset",
-      detail: "c is still the placeholder of zeros: the tag puts its MAC somewhere else, or makes none",
+      detail: "c is still its placeholder of zeros: the tag writes its MAC elsewhere, or makes none",
     }
   return null
 }
@@ -111,7 +111,7 @@ function problemOf(e: string, text: string): UrlProblem | null {
   if (/^0+$/.test(e) && e.length === E_DIGITS && !/[?&](service_)?c=(?!0*(&|$))/.test(text))
     return {
       verdict: "mirroring_off",
-      detail: "e is still the placeholder of zeros: the tag mirrors nothing",
+      detail: "e is still its placeholder of zeros: the tag mirrors nothing",
     }
   if (isHex(e, LRP_DIGITS))
     return {
@@ -122,7 +122,7 @@ function problemOf(e: string, text: string): UrlProblem | null {
   if (/^0+$/.test(e) && e.length === E_DIGITS)
     return {
       verdict: "wrong_offset",
-      detail: "e is still the placeholder of zeros, although c is not: its offset is wrong",
+      detail: "e is still its placeholder of zeros, although c is not: the offset of e is wrong",
     }
   if (isHex(e, E_DIGITS)) return null
   if (/^[0-9a-f]{32}[^0-9a-f]/i.test(e))
@@ -133,7 +133,7 @@ function problemOf(e: string, text: string): UrlProblem | null {
   if (/[^0-9a-f]/i.test(e))
     return {
       verdict: "wrong_offset",
-      detail: "e contains characters that are not hexadecimal digits: values overlap",
+      detail: "e has characters that are not hexadecimal digits: values overlap",
     }
   return wrongLength("e", e, E_DIGITS)
 }
