@@ -332,7 +332,7 @@ describe("an actor's page", () => {
     await service.turn(({ tx }) => tx.update(lanes).set(halted))
     await page.goto(`${server.url}/console/actors/${scene.sending}`)
     await page.getByRole("button", { name: "Reopen lane issuance" }).click()
-    await page.locator("role=status >> text=It is tried again.").waitFor()
+    await page.locator("role=status >> text=It will be tried again.").waitFor()
     const [lane] = await service.context.db.read.select().from(lanes)
     expect(lane?.status).toBe("open")
   })

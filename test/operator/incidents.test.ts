@@ -364,7 +364,7 @@ test("a problem of a webhook endpoint is reported with the endpoint's URL", asyn
   await backlog(world, "connection refused")
   const said = (await signsOf(world)).find(({ text }) => text.includes(hook))
   expect(said?.text).toBe(
-    `webhook endpoint ${hook} is enabled, 3 events wait since 2026-03-31T23:59:00Z: connection refused`,
+    `webhook endpoint ${hook} is enabled, 3 events waiting since 2026-03-31T23:59:00Z: connection refused`,
   )
   expect(said?.address).toBe(`/console/actors/${scene.ids.endpoint}`)
   await world.close()

@@ -19,16 +19,16 @@ ${said && html`<p role="status" class="said">${said}</p>`}
 <div class="acts">${story.retryable.map(retryForm)}${story.cancellable.map(cancelForm)}</div>
 <dl class="facts">
 <div><dt>In this state since</dt><dd>${moment(story.since)}</dd></div>
-${fact("External id", story.external_id)}${fact("Serial", story.serial)}${fact("Owner", story.owner)}${fact("For", story.recipient)}
+${fact("External id", story.external_id)}${fact("Serial", story.serial)}${fact("Owner", story.owner)}${fact("Recipient", story.recipient)}
 <div><dt>Organization</dt><dd>${organizationOf(story)}</dd></div>
 ${story.related.length > 0 && html`<div><dt>Same unit</dt><dd><ul class="related">${story.related.map(({ id, machine, state }) => html`<li><a href="/console/actors/${id}">${machine}</a> ${state}</li>`)}</ul></dd></div>`}
 </dl>
 <div class="scroll" tabindex="0" role="group" aria-label="chart of ${story.machine}">${storyChart(svg, story, now)}</div>
 <h2>Journal</h2>
-${story.journal.length === 0 ? html`<p class="empty">The journal of a ${story.machine} is not kept.</p>` : html`<ol class="timeline">${story.journal.map((entry, index) => journalEntry(entry, story.journal[index - 1]))}</ol>`}
+${story.journal.length === 0 ? html`<p class="empty">No journal is kept for a ${story.machine}.</p>` : html`<ol class="timeline">${story.journal.map((entry, index) => journalEntry(entry, story.journal[index - 1]))}</ol>`}
 <h2>Work for the outside world</h2>
 ${story.effects.length === 0 ? html`<p class="empty">None.</p>` : html`<ul class="work">${story.effects.map((effect) => effectItem(effect, story))}</ul>`}
-<h2>What operators did</h2>
+<h2>Operator actions</h2>
 ${actsTable(story.acts)}
 </main>`,
   )
@@ -48,7 +48,7 @@ function retryForm({ id, would }: Story["retryable"][number]): Markup {
 }
 
 function cancelForm(id: string): Markup {
-  return html`<form method="post" action="/console/cancel" class="retry"><input type="hidden" name="id" value="${id}"><button>Give up its nonce</button></form>`
+  return html`<form method="post" action="/console/cancel" class="retry"><input type="hidden" name="id" value="${id}"><button>Give up the nonce</button></form>`
 }
 
 function capitalized(text: string): string {
@@ -61,7 +61,7 @@ function journalEntry(entry: StoryEntry, before: StoryEntry | undefined): Markup
   return html`<li class="${failed ? "failed" : ""}" data-number="${entry.number}" data-event="${type}" data-from="${entry.from_state ?? ""}" data-to="${entry.to_state}">
 <div class="line"><span class="event">${wordsOf(type)}</span> <span class="states-moved">${entry.from_state && html`${entry.from_state} → `}${entry.to_state}</span></div>
 <div class="soft">${moment(entry.at)}${before && html` · after ${duration(Date.parse(entry.at) - Date.parse(before.at))}`}${entry.request_id && html` · request <code>${entry.request_id}</code>`}</div>
-${Object.keys(rest).length > 0 && detailsOf(`entry-${entry.number}`, "What came with it", rest)}
+${Object.keys(rest).length > 0 && detailsOf(`entry-${entry.number}`, "Event data", rest)}
 </li>`
 }
 
@@ -74,11 +74,11 @@ function effectItem(effect: StoryEffect, story: Story): Markup {
   return html`<li>
 <div class="line"><span class="event">${effect.src}</span> <span class="badge ${effect.status}">${effect.status}</span></div>
 <div class="soft">${facts([
-    ["asked for", moment(effect.created_at)],
+    ["requested", moment(effect.created_at)],
     ["closed", effect.closed_at && moment(effect.closed_at)],
     ["due", effect.status === "open" && moment(effect.due_at)],
     ["queue", effect.queue],
-    ["tries", effect.attempts],
+    ["attempts", effect.attempts],
   ])}</div>
 ${effect.last_error && html`<p class="alert">${effect.last_error}</p>`}
 ${sent.map(transactionItem)}

@@ -8,11 +8,11 @@ export type ShownAct = Pick<OperatorActRow, "actor" | "act" | "subject"> & { at:
 /** Who did what, the newest first. */
 export function actsPage(acts: ShownAct[]): string {
   return consolePage(
-    "What operators did",
+    "Operator actions",
     html`<main id="main">
-<p class="trail"><a href="/console">Lifecycles</a> › acts</p>
-<h1>What operators did</h1>
-<p class="hint">By the CLI and on this console; the newest first.</p>
+<p class="trail"><a href="/console">Lifecycles</a> › operator actions</p>
+<h1>Operator actions</h1>
+<p class="hint">Made with the CLI or on this console, newest first.</p>
 ${actsTable(acts)}
 </main>`,
   )
@@ -20,9 +20,9 @@ ${actsTable(acts)}
 
 /** The same as part of another page. */
 export function actsTable(acts: ShownAct[]): Markup {
-  if (acts.length === 0) return html`<p class="empty">Nothing.</p>`
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="what operators did"><table>
-<thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Did</th><th scope="col">To</th></tr></thead>
+  if (acts.length === 0) return html`<p class="empty">None.</p>`
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="operator actions"><table>
+<thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Action</th><th scope="col">Target</th></tr></thead>
 <tbody>${acts.map(({ at, actor, act, subject }) => html`<tr><td>${moment(at)}</td><td>${actor}</td><td>${act}</td><td><a class="mono" href="/console/search?q=${subject}">${subject}</a></td></tr>`)}</tbody>
 </table></div>`
 }

@@ -36,7 +36,7 @@ async function readSigns(context: Context): Promise<Sign[]> {
     ...(await feedSigns(queries, now)),
     ...status.unasked_serials.map(({ collection_id, serials }) =>
       wrong(
-        `the chain has ${serials} serials of a collection that no unit has: pair their chips again`,
+        `the chain has ${serials} serials of a collection that belong to no unit: pair their chips again`,
         `/console/actors/${collection_id}`,
       ),
     ),
@@ -81,13 +81,13 @@ const mostReasons = 5
 /** An open lane may still say what holds it up. */
 function laneSigns(lane: ChainStatus["lanes"][number]): Sign[] {
   const { id, status, reason, balance, runway_transactions } = lane
-  const has = balance ?? "a balance nobody knows"
+  const has = balance ?? "an unknown balance"
   if (status !== "open")
     return [wrong(`lane ${id} is ${status}: ${reason ?? "no reason is recorded"}; it has ${has}`)]
   const enough = runway_transactions === null ? "" : `, enough for ${runway_transactions} usual transactions`
   const isPoor = runway_transactions !== null && runway_transactions < fewTransactions
   const money = { is_wrong: isPoor, text: `lane ${id} has ${has}${enough}`, address: null }
-  return reason === null ? [money] : [wrong(`lane ${id} is open and says: ${reason}`), money]
+  return reason === null ? [money] : [wrong(`lane ${id} is open, but reports: ${reason}`), money]
 }
 
 const fewTransactions = 20
@@ -99,7 +99,7 @@ function chainSigns({ config }: Context, chain: ChainStatus["chains"][number]): 
   if (trouble !== null) return [wrong(`${called} ${trouble}`)]
   const providers = troubled.map(({ number, state, said }) =>
     wrong(
-      `provider number ${number} of ${called} is ${state === "behind" ? "behind the others" : `no help: ${said}`}`,
+      `provider number ${number} of ${called} is ${state === "behind" ? "behind the others" : `failing: ${said}`}`,
     ),
   )
   return [
@@ -117,7 +117,7 @@ function progressOf(
   const settings = chains.find((each) => each.chain_id === chain_id)
   if (block_number === null || watched === null || !settings) return right(at)
   const behind = Math.max(0, block_number - settings.confirmation_depth + 1 - watched)
-  const text = `${at}, read to ${watched}, ${behind} blocks behind`
+  const text = `${at}, read up to ${watched}, ${behind} blocks behind`
   return { is_wrong: behind > settings.finality_depth, text, address: null }
 }
 
@@ -131,7 +131,9 @@ async function timerSigns(queries: Queries, now: Date): Promise<Sign[]> {
     .limit(1)
   if (!overdue) return []
   const since = seconds(overdue.due_at.toISOString())
-  return [wrong(`timers wait since ${since}: is a worker running?`, `/console/actors/${overdue.id}`)]
+  return [
+    wrong(`timers have been overdue since ${since}: is a worker running?`, `/console/actors/${overdue.id}`),
+  ]
 }
 
 const lateMilliseconds = 60_000
@@ -144,7 +146,7 @@ async function webhookSigns(queries: Queries, now: Date): Promise<Sign[]> {
   return troubled.slice(0, mostReasons).map((state) => {
     const { id, url, status, waiting, waiting_since, last_refusals } = state
     const said = last_refusals[0]?.error
-    const waits = `${waiting} events wait since ${waiting_since ? seconds(waiting_since) : "now"}`
+    const waits = `${waiting} events waiting since ${waiting_since ? seconds(waiting_since) : "now"}`
     return wrong(
       `webhook endpoint ${url} is ${status}, ${waits}${said ? `: ${said}` : ""}`,
       `/console/actors/${id}`,
@@ -173,7 +175,7 @@ async function feedSigns(queries: Queries, now: Date): Promise<Sign[]> {
   if (!first || now.getTime() - first.created_at.getTime() < lateMilliseconds) return []
   return [
     wrong(
-      `${Number(late?.there ?? 0)} events have no place in the feed since ${seconds(first.created_at.toISOString())}: is a worker running?`,
+      `${Number(late?.there ?? 0)} events have had no place in the feed since ${seconds(first.created_at.toISOString())}: is a worker running?`,
     ),
   ]
 }

@@ -13,13 +13,13 @@ export function organizationPage(organization: OrganizationRow, acts: ShownAct[]
 <p class="trail"><a href="/console">Lifecycles</a> › organization</p>
 <h1>${name} <span class="badge">${suspended_at ? "suspended" : "active"}</span></h1>
 <p class="id">${id}</p>
-<p class="waits">${suspended_at ? `Its credentials are refused since ${suspended_at.toISOString()}.` : "Its credentials are taken."} What is on its way to the chain goes on either way.</p>
+<p class="waits">${suspended_at ? `Its credentials have been rejected since ${suspended_at.toISOString()}.` : "Its credentials are accepted."} Work that is on its way to the chain continues either way.</p>
 <form method="post" action="/console/${act}" class="retry"><input type="hidden" name="id" value="${id}"><button>${suspended_at ? "Resume" : "Suspend"}</button></form>
 <dl class="facts">
 <div><dt>Default chain</dt><dd>${default_chain_id ?? "none"}</dd></div>
-<div><dt>Its newest</dt><dd><a href="/console/search?q=${id}">collections and units</a></dd></div>
+<div><dt>Newest</dt><dd><a href="/console/search?q=${id}">collections and units</a></dd></div>
 </dl>
-<h2>What operators did</h2>
+<h2>Operator actions</h2>
 ${actsTable(acts)}
 </main>`,
   )

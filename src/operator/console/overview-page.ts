@@ -18,7 +18,7 @@ export function overviewPage(drawings: Drawing[], counts: Counts, signs: Sign[])
         html`<li class="${is_wrong ? "wrong" : "right"}">${is_wrong && html`<b>!</b> `}${address ? html`<a href="${address}">${text}</a>` : text}</li>`,
     )}</ul>
 <h1>Lifecycles</h1>
-<p class="hint">How many are in each state now. Choose a state for those that are in it the longest. See also the <a href="/console/webhooks">webhook endpoints</a>, <a href="/console/acts">what operators did</a>, the <a href="/queues">wake-ups</a> and the <a href="/metrics">metrics</a>.</p>
+<p class="hint">The number of actors in each state now. Select a state to list them, those that have been in it the longest first. See also the <a href="/console/webhooks">webhook endpoints</a>, <a href="/console/acts">operator actions</a>, the <a href="/queues">wake-ups</a> and the <a href="/metrics">metrics</a>.</p>
 <div class="cards">${drawings.map((drawing) => machineCard(drawing, counts[drawing.machine] ?? {}))}</div>
 </main>`,
   )

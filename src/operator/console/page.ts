@@ -10,7 +10,7 @@ export function missingPage(what: string): string {
 export function consolePage(title: string, main: Markup, words = ""): string {
   return shellPage(
     title,
-    html`<a class="skip" href="#main">To the content</a>
+    html`<a class="skip" href="#main">Skip to the content</a>
 <header>
 <a class="brand" href="/console">Lifecycle console</a>
 <form role="search" action="/console/search"><input name="q" type="search" aria-label="Search by id, external id, name, chip, serial, transaction hash, wallet, organization or request id" placeholder="id, name, chip, serial, wallet, request" value="${words}" required><button>Search</button></form>

@@ -61,7 +61,7 @@ export function consolePages(context: Context): Hono {
   pages.get("/console/machines/:machine/states/:state", async (c) => {
     const { machine, state } = c.req.param()
     if (!isMachine(machine) || innermostStates(machine, state).length === 0)
-      return c.html(missingPage(`There is no state ${state} of a machine ${machine}.`), 404)
+      return c.html(missingPage(`There is no machine ${machine} with a state ${state}.`), 404)
     const listed = await oldestActors(queries, machine, state, {
       after: markIn(c.req.query("after")),
       limit: 50,
@@ -144,8 +144,8 @@ function peerOf(env: unknown): string {
 }
 
 const saidOf: Record<string, string> = {
-  retry: "It is tried again.",
-  cancel: "Its nonce is given up; all it was for is sent with another one.",
+  retry: "It will be tried again.",
+  cancel: "The nonce is given up; its work will be sent with another nonce.",
 }
 
 function isMachine(name: string): name is MachineName {

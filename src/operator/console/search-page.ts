@@ -10,8 +10,8 @@ export function searchPage(words: string, found: Hit[]): string {
 <h1>Search</h1>
 ${
   found.length === 0
-    ? html`<p class="empty">Nothing is known by “${words}”. A search takes an id, an external id, a name, a chip, a serial, a transaction hash, the address of a contract or wallet, an organization or a request id, each whole. A request that was refused has set nothing off: its line in the log says why.</p>`
-    : html`<ul class="found">${found.map(({ id, machine, state, by }) => html`<li><a href="/console/actors/${id}">${machine} ${id}</a> <span class="badge">${state}</span> <span class="soft">by its ${by}</span></li>`)}</ul>`
+    ? html`<p class="empty">Nothing was found for “${words}”. Search for an id, external id, name, chip, serial, transaction hash, contract address, wallet address, organization or request id, in full. A request that was rejected has started nothing: its line in the log says why.</p>`
+    : html`<ul class="found">${found.map(({ id, machine, state, by }) => html`<li><a href="/console/actors/${id}">${machine} ${id}</a> <span class="badge">${state}</span> <span class="soft">found by its ${by}</span></li>`)}</ul>`
 }
 </main>`,
     words,

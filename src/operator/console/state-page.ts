@@ -20,19 +20,19 @@ export function statePage(
     html`<main id="main">
 <p class="trail"><a href="/console">Lifecycles</a> › ${machine}</p>
 <h1>${state}</h1>
-<p class="hint">Those that are in it the longest come first.</p>
+<p class="hint">Those that have been in it the longest come first.</p>
 ${
   rows.length === 0
-    ? html`<p class="empty">Nobody is in this state.</p>`
+    ? html`<p class="empty">No actor is in this state.</p>`
     : html`<div class="scroll" tabindex="0" role="group" aria-label="actors in ${state}"><table>
-<thead><tr><th scope="col">Id</th><th scope="col">Name</th><th scope="col">External id</th><th scope="col">Serial</th><th scope="col">For</th><th scope="col">State</th><th scope="col">Since</th><th scope="col">Organization</th></tr></thead>
+<thead><tr><th scope="col">Id</th><th scope="col">Name</th><th scope="col">External id</th><th scope="col">Serial</th><th scope="col">Recipient</th><th scope="col">State</th><th scope="col">Since</th><th scope="col">Organization</th></tr></thead>
 <tbody>${rows.map(
         (row) =>
           html`<tr><td><a class="mono" href="/console/actors/${row.id}">${row.id}</a></td><td>${names.get(row.id)?.name}</td><td>${names.get(row.id)?.external_id}</td><td>${names.get(row.id)?.serial}</td><td>${walletOf(names.get(row.id)?.recipient)}</td><td>${row.state}</td><td>${moment(row.updated_at.toISOString())} <span class="soft">${ageOf(row.updated_at, now)}</span></td><td class="soft">${names.get(row.id)?.organization ?? row.organization_id}</td></tr>`,
       )}</tbody>
 </table></div>`
 }
-${more && html`<p><a class="button" href="${more}" rel="next">The next ones</a></p>`}
+${more && html`<p><a class="button" href="${more}" rel="next">Next</a></p>`}
 </main>`,
   )
 }

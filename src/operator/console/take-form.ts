@@ -7,5 +7,5 @@ import type { MiddlewareHandler } from "hono"
 export const takeForm: MiddlewareHandler = async (c, next) => {
   const [type = ""] = (c.req.header("content-type") ?? "").split(";")
   if (type.trim().toLowerCase() === "application/x-www-form-urlencoded") return await next()
-  return c.text("Send a form: application/x-www-form-urlencoded.\n", 415)
+  return c.text("Send the body as a form: application/x-www-form-urlencoded.\n", 415)
 }

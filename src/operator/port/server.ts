@@ -77,7 +77,8 @@ function createApp(context: Context, mounted: readonly Hono[], isStopping: () =>
     return wantsHtml(c.req.header("accept") ?? "") ? c.html(missingPage(what), 404) : c.text(`${what}\n`, 404)
   })
   app.onError((error, c) => {
-    if (error instanceof DatabaseUnavailable) return c.text("The database does not answer now.\n", 503)
+    if (error instanceof DatabaseUnavailable)
+      return c.text("The database does not answer at the moment.\n", 503)
     context.log.error({ page: c.req.url.replace(/[?#].*/, ""), ...loggable(error) }, "a page failed")
     return c.text("This page failed; the log says why.\n", 500)
   })

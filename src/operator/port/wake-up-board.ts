@@ -31,7 +31,7 @@ export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
   const pages = new Hono()
   pages.use(`${path}/*`, async (c, next) => {
     if (redis.status === "ready") await next()
-    else c.res = c.text("Redis does not answer now\n", 503)
+    else c.res = c.text("Redis does not answer at the moment.\n", 503)
     if (c.res.headers.get("content-type")?.startsWith("text/html"))
       c.res = new Response(dressed(await c.res.text()), c.res)
     c.res.headers.set("content-security-policy", boardPolicy)
