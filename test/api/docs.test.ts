@@ -220,7 +220,7 @@ describe("an unknown page of the documentation", () => {
     for (const path of ["/docs/nothing-here", "/nothing"]) {
       const page = await read(path, html)
       expect(page.response.status).toBe(404)
-      expect(page.text).toContain("<h1>There is nothing at this address</h1>")
+      expect(page.text).toContain("<h1>There is nothing at this URL</h1>")
       expect(JSON.parse((await read(path)).text).error.code).toBe("not_found.resource")
     }
     expect(JSON.parse((await read("/v1/nothing", html)).text).error.code).toBe("not_found.resource")

@@ -95,7 +95,7 @@ describe("the shop's page, on an origin of its own", () => {
     flaws.push(...(await flawsOf(shop, "shop-genuine")))
 
     await press(page, "Claim this jacket")
-    await sees(page, "#recipient-wrong", "This is no wallet's address")
+    await sees(page, "#recipient-wrong", "This is not a wallet address")
     expect(await page.evaluate("document.activeElement.id")).toBe("recipient")
     expect(await page.getAttribute("#recipient", "aria-invalid")).toBe("true")
     flaws.push(...(await flawsOf(shop, "shop-wrong-address")))
@@ -149,7 +149,7 @@ describe("the shop's page, on an origin of its own", () => {
     await sees(page, "#status", "This jacket is genuine.")
     const elsewhere = (await newPage()).page
     await elsewhere.goto(page.url())
-    await sees(elsewhere, "#status", "This tap was shown before.")
+    await sees(elsewhere, "#status", "This tap was already used.")
   }, 60_000)
 
   test("shows the unit's image, or the shop's own if it cannot be loaded", async () => {

@@ -11,7 +11,7 @@ owner, on chain.</p>
 <ol>
 <li><a href="/docs">Quick start</a>: from a collection to a first tap and a claim, in a minute</li>
 <li><a href="/docs/real-chips">Real chips</a>: from ordering tags to the first tap of a product</li>
-<li><a href="/docs/events">Events and webhooks</a>: get told what happens</li>
+<li><a href="/docs/events">Events and webhooks</a>: be notified of what happens</li>
 <li><a href="/docs/going-live">Going live</a>: what to do before people tap</li>
 </ol>
 <p><a class="button" href="/docs">Read the documentation</a></p>
@@ -24,8 +24,8 @@ owner, on chain.</p>
 export const nothingHere: PageAnswer = {
   status: 404,
   ...cardPage(
-    "There is nothing at this address",
-    html`<p>The address may be mistyped, or the page has moved.</p>
+    "There is nothing at this URL",
+    html`<p>The URL may be mistyped, or the page has moved.</p>
 <p><a class="button" href="/docs">Open the documentation</a></p>`,
   ),
 }

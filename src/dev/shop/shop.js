@@ -14,9 +14,7 @@ let wallet = null
 
 for (const form of ["claim", "transfer"]) element(form).addEventListener("submit", submitted)
 for (const link of document.querySelectorAll("#taps a"))
-  link.addEventListener("click", () =>
-    proof("A tap is on its way. A new jacket takes a few seconds …", "busy"),
-  )
+  link.addEventListener("click", () => proof("Tapping. A new jacket takes a few seconds …", "busy"))
 for (const friend of settings.wallets) {
   const option = document.createElement("option")
   option.value = friend
@@ -134,7 +132,7 @@ async function create(kind, input) {
     outcome("")
     return complain(
       input,
-      "This is no wallet's address: 0x and 40 digits or letters from a to f. Please copy it again.",
+      "This is not a wallet address: 0x and 40 digits or letters from a to f. Please copy it again.",
     )
   }
   if (made.error) return outcome(wordsFor(made.error))
@@ -161,7 +159,7 @@ async function follow(underway) {
   say("transaction", ended.transaction_hash)
   outcome(
     isClaim
-      ? "Written on the chain, for everybody to check."
+      ? "Recorded on the chain, where anyone can check it."
       : `Handed on: it now belongs to ${short(ended.recipient)}.`,
   )
   element("hand-on").open = false

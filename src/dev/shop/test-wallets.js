@@ -34,7 +34,7 @@ function addChain({ chainIds }, { chainId }) {
 
 function changeChain(wallet, { chainId }) {
   if (!wallet.chainIds.has(chainId))
-    throw Object.assign(new Error("The test wallet was not told of this chain."), { code: 4902 })
+    throw Object.assign(new Error("The test wallet does not know this chain."), { code: 4902 })
   wallet.chainId = chainId
   return null
 }
