@@ -59,7 +59,7 @@ async function travel(trip: Trip): Promise<Journey> {
   const [unit, otherUnit] = units
   const [chip] = chips
   if (!unit || !otherUnit || !chip)
-    throw new Error("the service answered fewer units or chips than were sent")
+    throw new Error("the service returned fewer units or chips than were sent")
   const path = { unit_id: unit.id }
   const session = await progress.step("chip tapped and verified", () => tap(api, chip.chip_id))
 
@@ -175,7 +175,7 @@ function connect(find: FindService, sessionToken?: string): ServiceClient {
 async function tap(api: ServiceClient, chipId: string): Promise<string> {
   const { chip_id, e } = await dataOf(api.POST("/v1/test-helpers/taps", { body: { chip_id: chipId } }))
   const { session_token } = await dataOf(api.POST("/v1/taps", { body: { chip_id, e } }))
-  if (!session_token) throw new Error("the tap was answered without a session token")
+  if (!session_token) throw new Error("the response to the tap has no session token")
   return session_token.token
 }
 

@@ -24,7 +24,7 @@ export async function sendFromTestWallet(
   try {
     return Response.json({ hash: await client.sendTransaction({ to, data, value: 0n }) })
   } catch {
-    return refusal(422, "the chain refused it")
+    return refusal(422, "the chain rejected the transaction")
   }
 }
 

@@ -24,7 +24,7 @@ export async function walk(calls: Calls, recipient: string): Promise<string> {
   await until(() => calls.tokenStatus(unit.id), "active")
   const value = await calls.testTap(chip_id)
   const session = await calls.tap({ chip_id, e: value.e })
-  if (!session) throw new Error("the tap was answered without a session token")
+  if (!session) throw new Error("the response to the tap has no session token")
   const claim = await calls.claim(session, unit.id, recipient)
   await until(() => calls.claimStatus(unit.id, claim.id), "claimed")
   const code = await calls.codeOf({ chip_id, e: value.e })

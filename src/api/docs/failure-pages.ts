@@ -130,7 +130,7 @@ const failurePages: Record<FailureCode, FailurePage> = {
   "metadata_refresh.reverted": {
     operation: "getMetadataRefresh",
     happened:
-      "The call that announces the change was executed on chain and reverted. The metadata has changed all the same; the change was just not announced.",
+      "The call that announces the change was executed on chain and reverted. The metadata has changed; only the announcement is missing.",
     fix: "Create another refresh a minute later. If it fails twice, tell the operator of the service the id of the refresh.",
     related: ["metadata_refresh.unsupported", "metadata_refresh.not_found"],
   },

@@ -12,7 +12,7 @@ ${takesKey(asked.operation) ? aboutTheKey : ""}`
 }
 
 const aboutTheKey =
-  "The `Idempotency-Key` is an example: use a new one for each thing that you want done, and the same one only for a [retry](/docs/idempotency).\n"
+  "The `Idempotency-Key` is an example: use a new one for each new request, and the same one only for a [retry](/docs/idempotency).\n"
 
 /** Pages are opened by browsers, not by the client. */
 function typeScriptBlock(asked: Asked): string {

@@ -41,11 +41,11 @@ type ReadOptions = {
  */
 export function readAddress(tag: SoftwareTag, counter: number, options: ReadOptions = {}): string {
   const settings = decodeFileSettings(hex(tag.file_settings_hex))
-  if (!settings) throw new Error("the tag has no file settings that can be read")
+  if (!settings) throw new Error("the tag has no readable file settings")
   const file = hex(tag.ndef_hex)
   if (settings.sdm) mirror(tag, settings, file, counter, options)
   const address = addressIn(file)
-  if (address === null) throw new Error("the tag's file holds no address")
+  if (address === null) throw new Error("the tag's file contains no URL")
   return address
 }
 
@@ -97,13 +97,14 @@ function piccData(uid: Uint8Array | null, counter: number | null, padding: Uint8
 }
 
 function put(file: Buffer, at: number, text: string): void {
-  if (at + text.length > file.length) throw new Error(`a mirror at ${at} does not fit into the tag's file`)
+  if (at + text.length > file.length)
+    throw new Error(`a value at offset ${at} does not fit into the tag's file`)
   file.write(text, at, "latin1")
 }
 
 function keyOf(tag: SoftwareTag, access: Access): Buffer {
   const key = typeof access === "number" ? tag.keys[access] : undefined
-  if (key === undefined) throw new Error("the tag's settings name a key that it does not have")
+  if (key === undefined) throw new Error("the tag's file settings name a key that it does not have")
   return hex(key)
 }
 
