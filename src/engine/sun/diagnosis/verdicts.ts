@@ -28,7 +28,7 @@ export const verdictAdvice = {
   uid_missing:
     "Write the file settings of the manifest (file_settings_hex): the tag encrypts its read counter without the UID (SDMOptions bit 7).",
   factory_key:
-    "Run the change_key steps of the manifest: the slot still has the factory key, all zeros, of a new tag.",
+    "Run the change_key steps of the manifest: the slot still has the factory key of a new tag (all zeros).",
   master_key_on_tag:
     "Write the keys of the manifest: the master key itself is on the tag, but each tag needs the keys that are derived from it.",
   key_of_another_derivation:
@@ -44,7 +44,7 @@ export const verdictAdvice = {
   wrong_file_key:
     "Authenticate at the station with the file key of the manifest. If that works, the URL was changed on its way here. If not, only the manifest that the tag was really encoded with helps, because ChangeKey needs the keys that are on the tag.",
   other_chip:
-    "Check which tag was scanned: its UID belongs to another chip than the chip id in its URL. Two tags of the batch were swapped, or one was encoded twice.",
+    "Check which tag was scanned: its UID and the chip id in its URL do not belong together. Two tags of the batch were swapped, or one was encoded twice.",
   mac_missing:
     "Write the file settings of the manifest (file_settings_hex): the tag sends no MAC (c), although it was ordered with one. Once the service knows its UID, it accepts a tap with e alone, which proves less.",
   mac_input:
