@@ -56,7 +56,7 @@ export const mutations: Mutation[] = [
   {
     name: "a bump from the estimate only",
     file: "src/engine/lanes/next-move.ts",
-    replace: [["replacementFees(feesOf(from), gas, market, within)", "firstFees(gas, market, within)"]],
+    replace: [["replacementFees(feesOf(attempt), gas, market, within)", "firstFees(gas, market, within)"]],
     noticed_by: { scenario: "prices rise" },
   },
   {
@@ -72,7 +72,7 @@ export const mutations: Mutation[] = [
     name: "one nonce at a time is raised",
     file: "src/engine/lanes/next-move.ts",
     replace: [
-      ["|| isPricedOut(feesOf(last), market)", "|| (is_waiting_long && isPricedOut(feesOf(last), market))"],
+      ["if (isPricedOut(feesOf(last), market))", "if (is_waiting_long && isPricedOut(feesOf(last), market))"],
     ],
     noticed_by: { scenario: "blocks ten times as dear for a full window" },
   },

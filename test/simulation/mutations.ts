@@ -20,7 +20,7 @@ export const mutations: BrokenRule[] = [
   {
     name: "a bump from the estimate only",
     file: "src/engine/lanes/next-move.ts",
-    replace: [["replacementFees(feesOf(from), gas, market, within)", "firstFees(gas, market, within)"]],
+    replace: [["replacementFees(feesOf(attempt), gas, market, within)", "firstFees(gas, market, within)"]],
   },
   {
     name: "fees without a cap",

@@ -30,66 +30,128 @@ type OpenNonce = {
 /** `keep`: higher fees are wanted, but the limits do not allow them. */
 type Move = { do: "resend" | "keep"; attempt: AttemptRow } | { do: "offer"; fees: Fees }
 
+/** What is known about a nonce for which an attempt of the wanted kind was signed, and the prices to go by. */
+type Signed = OpenNonce & {
+  market: FeeMarket
+  limits: FeeLimits
+  /** The last attempt of the wanted kind. */
+  last: AttemptRow
+  /** The dearest attempt that a pool has held. */
+  held: AttemptRow | undefined
+}
+
 /**
  * Decides what is sent next for a nonce: the same bytes, unless a node said in recognized words that they are too
  * cheap, too expensive or have too little gas, or no block includes them at the present base fee.
  */
 export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits): Move {
   const { attempts, is_given_up, gas, is_waiting_long } = open
-  const leastTip = leastTipWithin(limits, attempts)
-  const market = { ...advised, priority_fee_per_gas: most(advised.priority_fee_per_gas, leastTip) }
-  const wanted = attempts.filter(({ is_cancel }) => is_cancel === is_given_up)
-  const last = wanted.at(-1)
+  const least_tip = leastTipWithin(limits, attempts)
+  const market = { ...advised, priority_fee_per_gas: most(advised.priority_fee_per_gas, least_tip) }
   const held = dearest(attempts.filter(({ first_sent_block }) => first_sent_block !== null))
-  const raised = (from: AttemptRow, within: FeeLimits) => replacementFees(feesOf(from), gas, market, within)
-  const priced = (within: FeeLimits) => (held ? raised(held, within) : firstFees(gas, market, within))
+  const last = attempts.findLast(({ is_cancel }) => is_cancel === is_given_up)
+  if (!last) return firstCancel(open, held, market, limits)
 
-  function offer(fees: Fees | null, otherwise: AttemptRow | undefined): Move {
-    const fallback = otherwise ?? (attempts.at(-1) as AttemptRow)
-    if (fees === null || (last && isSignedFor(last, gas, fees))) return { do: "keep", attempt: fallback }
-    return { do: "offer", fees }
-  }
-
-  // A cancel must replace whatever a pool may hold, whether or not a pool said so.
-  if (!last) return offer(raised(dearest(attempts) as AttemptRow, limits), held)
-  if (gasOf(last) !== gas) return offer(priced(limits), held ?? last)
+  const signed = { ...open, market, limits, last, held }
+  if (gasOf(last) !== gas) return offer(signed, replacingHeld(signed, limits), held ?? last)
   switch (last.last_outcome) {
-    case "fee_too_high": {
-      const within = limitsBelow(limits, costOf(gasOf(last), feesOf(last)))
-      const isWell = held && !isPricedOut(feesOf(held), market) && !is_waiting_long
-      return isWell ? { do: "resend", attempt: held } : offer(priced(within), inTurn(last, held))
-    }
-    case "underpriced": {
-      // Raising by a tenth per block would take a minute or more to reach that tip, and
-      // multiply the whole price by as much.
-      if (leastTip > feesOf(last).max_priority_fee_per_gas) return offer(priced(limits), last)
-      const refused = dearest(attempts) as AttemptRow
-      // A pool that holds something at an unknown price does not hold ours: it would recognize ours,
-      // or this would have replaced it.
-      const isOurs = held && held.last_outcome !== "underpriced"
-      const isUnknown = !isOurs || isReplacement(feesOf(held), feesOf(refused))
-      return isUnknown
-        ? offer(outbiddingFees(feesOf(refused), gas, market, limits), last)
-        : offer(raised(refused, limits), last)
-    }
-    case "no_funds": {
-      if (held) return { do: "resend", attempt: inTurn(last, held) }
-      const [todays, unpaid] = [firstFees(gas, market, limits), feesOf(last)]
-      const isDearer = todays.max_fee_per_gas > unpaid.max_fee_per_gas
-      const isWorthIt = isTenthLess(todays, unpaid) || (isDearer && isPricedOut(unpaid, market))
-      return isWorthIt ? { do: "offer", fees: todays } : { do: "resend", attempt: last }
-    }
+    case "fee_too_high":
+      return afterTooHigh(signed)
+    case "underpriced":
+      return afterUnderpriced(signed, least_tip)
+    case "no_funds":
+      return afterNoFunds(signed)
+    case "fee_too_low":
+      return afterTooLow(signed)
   }
-  const isTooCheap = last.last_outcome === "fee_too_low" || isPricedOut(feesOf(last), market)
-  if (isTooCheap) {
-    // An earlier attempt may be minable now, and the pools may have dropped it.
-    const isOther = held !== undefined && held !== last && held.is_cancel === is_given_up
-    const before = isOther && !isPricedOut(feesOf(held), market) ? held : undefined
-    if (before && before.last_outcome !== "fee_too_low" && !is_waiting_long)
-      return { do: "resend", attempt: before }
-    return offer(priced(limits), before ? inTurn(before, last) : last)
-  }
-  return is_waiting_long ? offer(raised(last, limits), last) : { do: "resend", attempt: last }
+  if (isPricedOut(feesOf(last), market)) return afterTooLow(signed)
+  return is_waiting_long ? offer(signed, replacing(last, signed, limits), last) : resend(last)
+}
+
+/** A cancel must replace whatever a pool may hold, whether or not a pool said so. */
+function firstCancel(
+  { attempts, gas }: OpenNonce,
+  held: AttemptRow | undefined,
+  market: FeeMarket,
+  limits: FeeLimits,
+): Move {
+  const fees = replacing(dearest(attempts) as AttemptRow, { gas, market }, limits)
+  return fees ? { do: "offer", fees } : { do: "keep", attempt: held ?? (attempts.at(-1) as AttemptRow) }
+}
+
+/** The last attempt costs more than a node allows: a cheaper one that a pool holds will do, if a block would take it. */
+function afterTooHigh(signed: Signed): Move {
+  const { last, held, market, limits, is_waiting_long } = signed
+  if (held && !isPricedOut(feesOf(held), market) && !is_waiting_long) return resend(held)
+  const within = limitsBelow(limits, costOf(gasOf(last), feesOf(last)))
+  return offer(signed, replacingHeld(signed, within), held ? sentLess(last, held) : last)
+}
+
+/** The last attempt neither replaces what a pool holds nor, perhaps, reaches the tip that it demands. */
+function afterUnderpriced(signed: Signed, leastTip: bigint): Move {
+  const { attempts, gas, last, held, market, limits } = signed
+  // Raising by a tenth per block would take a minute or more to reach that tip, and
+  // multiply the whole price by as much.
+  if (leastTip > feesOf(last).max_priority_fee_per_gas)
+    return offer(signed, replacingHeld(signed, limits), last)
+  const refused = dearest(attempts) as AttemptRow
+  const fees = isBlockedByUnknown(refused, held)
+    ? outbiddingFees(feesOf(refused), gas, market, limits)
+    : replacing(refused, signed, limits)
+  return offer(signed, fees, last)
+}
+
+/**
+ * Returns whether a pool that refuses an attempt as underpriced holds something at an unknown price. A pool that holds
+ * ours would recognize ours, and take what is dear enough to replace it.
+ */
+function isBlockedByUnknown(refused: AttemptRow, held: AttemptRow | undefined): boolean {
+  const isOurs = held && held.last_outcome !== "underpriced"
+  return !isOurs || isReplacement(feesOf(held), feesOf(refused))
+}
+
+/** The signer cannot pay for the last attempt. Signs again only if prices moved enough to matter. */
+function afterNoFunds({ gas, last, held, market, limits }: Signed): Move {
+  if (held) return resend(sentLess(last, held))
+  const [todays, unpaid] = [firstFees(gas, market, limits), feesOf(last)]
+  const isDearer = todays.max_fee_per_gas > unpaid.max_fee_per_gas
+  const isWorthIt = isTenthLess(todays, unpaid) || (isDearer && isPricedOut(unpaid, market))
+  return isWorthIt ? { do: "offer", fees: todays } : resend(last)
+}
+
+/** No block includes the last attempt at the present base fee, or a node said so. */
+function afterTooLow(signed: Signed): Move {
+  const { last, held, market, limits, is_given_up, is_waiting_long } = signed
+  // An earlier attempt may be minable now, and the pools may have dropped it.
+  const isOther = held !== undefined && held !== last && held.is_cancel === is_given_up
+  const minable = isOther && !isPricedOut(feesOf(held), market) ? held : undefined
+  if (minable && minable.last_outcome !== "fee_too_low" && !is_waiting_long) return resend(minable)
+  return offer(signed, replacingHeld(signed, limits), minable ? sentLess(minable, last) : last)
+}
+
+function resend(attempt: AttemptRow): Move {
+  return { do: "resend", attempt }
+}
+
+/** Offers fees, unless the limits allow none or the last attempt has the same; then an attempt is kept in play. */
+function offer({ last, gas }: Signed, fees: Fees | null, otherwise: AttemptRow): Move {
+  if (fees === null || isSignedFor(last, gas, fees)) return { do: "keep", attempt: otherwise }
+  return { do: "offer", fees }
+}
+
+/** Returns the fees that replace what a pool holds, or first fees if none holds anything; null if the limits allow none. */
+function replacingHeld(signed: Signed, within: FeeLimits): Fees | null {
+  const { held, gas, market } = signed
+  return held ? replacing(held, signed, within) : firstFees(gas, market, within)
+}
+
+/** Returns the fees that replace an attempt; null if the limits allow none. */
+function replacing(
+  attempt: AttemptRow,
+  { gas, market }: Pick<Signed, "gas" | "market">,
+  within: FeeLimits,
+): Fees | null {
+  return replacementFees(feesOf(attempt), gas, market, within)
 }
 
 /** Returns the least tip that nodes' pools accept, as far as the limits allow it; 0 if no node named one. */
@@ -99,11 +161,11 @@ function leastTipWithin({ max_priority_fee_per_gas }: FeeLimits, attempts: Attem
 }
 
 /**
- * Returns the attempt that was sent less often: of the one that a pool holds, which keeps the nonce in play, and the
- * one that a node refuses for now, which a block would include.
+ * Returns the attempt that was sent less often, the first on a tie: the one that a pool holds keeps the nonce in play,
+ * the one that a node refuses for now is what a block would include.
  */
-function inTurn(refused: AttemptRow, held: AttemptRow | undefined): AttemptRow {
-  return held && held.send_count < refused.send_count ? held : refused
+function sentLess(one: AttemptRow, other: AttemptRow): AttemptRow {
+  return other.send_count < one.send_count ? other : one
 }
 
 /**
