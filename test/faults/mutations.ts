@@ -102,8 +102,8 @@ export const mutations: Mutation[] = [
     file: giveResults,
     replace: [
       [
-        "const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)\n  await inLane",
-        "const kept = place\n  await inLane",
+        "const isSettled = await standsWithBlock(lane, place, mined, results)\n  const stored = isSettled ? place : unsettled(place)\n  await inLane",
+        "const isSettled = true\n  const stored = place\n  await inLane",
       ],
     ],
     noticed_by: {
@@ -116,8 +116,8 @@ export const mutations: Mutation[] = [
     file: giveResults,
     replace: [
       [
-        "const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)\n  lane",
-        "const kept = place\n  lane",
+        "const isSettled = await standsWithBlock(lane, place, mined, results)\n  const stored = isSettled ? place : unsettled(place)\n  lane",
+        "const isSettled = true\n  const stored = place\n  lane",
       ],
     ],
     noticed_by: {

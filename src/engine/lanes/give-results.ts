@@ -98,10 +98,11 @@ async function confirm(
   const isInVain = receipt.status === "reverted" || (results.length > 0 && results.every(isError))
   if (isInVain && !(await isForGood(lane, place, results))) return nothing
   const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
-  const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)
+  const isSettled = await standsWithBlock(lane, place, mined, results)
+  const stored = isSettled ? place : unsettled(place)
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
-    await updateTransaction(turn, lane.lease, transaction.id, { status, ...kept })
+    await updateTransaction(turn, lane.lease, transaction.id, { status, ...stored })
     await restate(turn, job, mined, results)
     for (const [index, effect] of members.entries()) {
       const result = results[index]
@@ -111,7 +112,7 @@ async function confirm(
     await job.afterwards?.(turn, mined, results)
   })
   lane.checkpoint("apply", transaction.kind)
-  if (kept === place) tellLostOf(lane, mined, results)
+  if (isSettled) tellLostOf(lane, mined, results)
   noteStep(lane.context, { name: "confirm", since, outcome: status }, transaction, members)
   return nothing
 }
@@ -152,7 +153,7 @@ async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]
 }
 
 /** Returns whether the outcome stands as long as its block is in the chain. */
-async function isSettled(
+async function standsWithBlock(
   lane: HeldLane,
   place: BlockPlace,
   mined: Mined,
@@ -221,12 +222,13 @@ async function takeBack(
   if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
   const results = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
-  const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)
+  const isSettled = await standsWithBlock(lane, place, mined, results)
+  const stored = isSettled ? place : unsettled(place)
   await inLane(lane, async (turn) => {
-    await updateTransaction(turn, lane.lease, id, { status, ...kept })
+    await updateTransaction(turn, lane.lease, id, { status, ...stored })
     await restate(turn, job, mined, results)
   })
-  if (kept === place) tellLostOf(lane, mined, results)
+  if (isSettled) tellLostOf(lane, mined, results)
   else if (lostOf(mined, results).length > 0)
     return waitsUntil(mined, "the transaction that came first is undone")
   return nothing
