@@ -117,13 +117,24 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
 
   const found = join(before, sent, given)
   rememberCost(lane, held.head, found)
-  // A pause until forgotten transactions are used up is only written by a round that looked,
-  // which knows what is in the way.
-  const isNews = looked !== null || (!outlived.pause && (found.pause !== null || row.status === "paused"))
-  if (isNews && !isHalted) await noteStatus(held, row, found)
+  if (!isHalted && mayNoteStatus(row, { looked, outlived, found })) await noteStatus(held, row, found)
   // A provider that fails on something new must not hold back the results of what it accepted.
   if (sent.failure) throw sent.failure
   return "at work"
+}
+
+/**
+ * Returns whether a round that found this may write it to the lane's row. One that did not look at transactions again
+ * lacks their notices, so it only begins, renews or ends a pause.
+ */
+function mayNoteStatus(
+  { status }: LaneRow,
+  { looked, outlived, found }: { looked: Looked | null; outlived: Findings; found: Findings },
+): boolean {
+  if (looked) return true
+  // What is in the way of outliving forgotten transactions is known only to a round that looked.
+  if (outlived.pause !== null) return false
+  return found.pause !== null || status === "paused"
 }
 
 /** Watches open transactions, and halts the lane if only an operator can help. */
