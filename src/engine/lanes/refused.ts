@@ -35,7 +35,8 @@ export async function isRefusedAt(
   if (blockNumber < 0n) return false
   try {
     const ask = () => chain.rpc.call({ account: signer.address, to, data, blockNumber })
-    return (await unlessForgotten(ask)) === null
+    const isPruned = (await unlessForgotten(ask)) === null
+    return isPruned
   } catch (error) {
     if (error instanceof CallReverted) return job.refusal(error.reason) !== null
     throw error
