@@ -1596,7 +1596,7 @@ export const mutations: Mutation[] = [
   {
     name: "no line that waits for a lane read deeper than the first few of it",
     file: "src/engine/lanes/turns.ts",
-    replace: [["if (!deepest || !end) return true", "return true"]],
+    replace: [["if (!cut) return true", "return true"]],
     noticed_by: { file: longLife, test: "a lane takes waiting work in turn, however little of it is read" },
   },
   {

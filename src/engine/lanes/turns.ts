@@ -102,14 +102,19 @@ type InTurn = { effect: EffectRow; place: number; line_place: number }
 
 /** Returns whether no effect that lies deeper in a line comes before the last one that was read. */
 function isDeepEnough(rows: InTurn[], depth: number): boolean {
-  const last = rows.at(-1)?.place ?? 0
+  const isFull = rows.length === planningDepth
+  const lastPlace = rows.at(-1)?.place ?? 0
   const ofEach = Map.groupBy(rows, ({ effect }) => effect.organization_id)
   return [...ofEach.values()].every((own) => {
-    const deepest = own.find(({ line_place }) => line_place === depth)
-    const end = own.at(-1)
-    if (!deepest || !end) return true
-    const isFull = rows.length === planningDepth && end.place >= last - 1
-    return isFull && urgencyOf(end.effect.src) === urgencyOf(deepest.effect.src)
+    // The first effect of a line behind which more may follow that was not read.
+    const cut = own.find(({ line_place }) => line_place === depth)
+    if (!cut) return true
+    const end = own.at(-1) ?? cut
+    // What follows comes after the last one that was read only if the limit cut this organization off: in the last
+    // turn or, if that did not reach it, in the one before.
+    if (!isFull || end.place < lastPlace - 1) return false
+    // Of equally urgent effects, those deeper in their lines come last; less urgent ones would come after them.
+    return urgencyOf(end.effect.src) === urgencyOf(cut.effect.src)
   })
 }
 
