@@ -1483,7 +1483,7 @@ export const mutations: Mutation[] = [
   {
     name: "a block that was asked for by its number is taken for one of the newest one's branch",
     file: headerChain,
-    replace: [["below?.hash === parent_hash ? below", "below ? below"]],
+    replace: [["readBefore?.hash === parent_hash ? readBefore", "readBefore ? readBefore"]],
     noticed_by: {
       file: headers,
       test: "blocks of another branch, which a node returns by number, are not taken for ancestors of the newest one",

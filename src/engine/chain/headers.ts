@@ -125,11 +125,14 @@ export function createHeaderChain(
     await readAhead(highest, newest)
     for (let deepest = newest; ; ) {
       const { number: from, parent_hash } = deepest
-      if (known.get(from - 1n)?.hash === parent_hash) return { headers, from, is_tied: true }
-      // Nothing older is known, as in a new process.
-      if (from <= lowest || highest - from + 2n >= mostWalked) return { headers, from, is_tied: false }
-      const below = ahead.get(from - 1n)
-      deepest = below?.hash === parent_hash ? below : await read(rpc, { blockHash: parent_hash })
+      const parent = from - 1n
+      if (known.get(parent)?.hash === parent_hash) return { headers, from, is_tied: true }
+      // How many known blocks this branch replaces; not above zero as long as it is above all of them.
+      const replaced = highest - parent + 1n
+      // Below `lowest` nothing is known, as in a new process.
+      if (parent < lowest || replaced >= mostWalked) return { headers, from, is_tied: false }
+      const readBefore = ahead.get(parent)
+      deepest = readBefore?.hash === parent_hash ? readBefore : await read(rpc, { blockHash: parent_hash })
       ahead.set(deepest.number, deepest)
       headers.push(deepest)
     }
