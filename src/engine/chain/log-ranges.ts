@@ -43,11 +43,12 @@ export function createLogRanges({ log_range_blocks }: Pick<ChainConfig, "log_ran
         const isTooMuch = saysTooMuch(error.message)
         const isSlow = !isTooMuch && tooSlow.test(error.message)
         if (!isTooMuch && !isSlow) throw error
-        // Of concurrent ranges only the first counts as slow, because it reduces `size`.
-        const isSilent = isSlow && wasSlow && asked === size.now()
+        // Of concurrent ranges only the first still has the present size: its refusal reduces that.
+        const isFirstOfItsSize = asked === size.now()
+        const isSlowAgain = isSlow && wasSlow && isFirstOfItsSize
         wasSlow = isSlow
         size.wasRefused(asked)
-        if (isSilent) throw error
+        if (isSlowAgain) throw error
         return null
       }
     },
