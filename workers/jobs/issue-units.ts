@@ -28,6 +28,7 @@ import {
   type Job,
   type JobResult,
   maxPlans,
+  type Wait,
   type Write,
 } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
@@ -47,16 +48,12 @@ export const issueUnits: Job<"issueUnit"> = {
     if (members.length === 0) return { do: "wait", effects: ofCollection }
     const found = await settleFound(queries, collection, members)
     if (found) return found
+    const next = { collection, ofCollection, members }
     const last = await lastOnItsWay(queries, collection)
-    if (last && (isRunningDry(last, collection) || members.some(isRepeat)))
-      return { do: "wait", effects: ofCollection }
-    const takenUp = last ? null : await takeUpSerials(chain, queries, collection, ofCollection)
-    if (takenUp) return takenUp
-    const issued = await issuableNow(queries, collection, members)
-    if (issued.length === 0) return { do: "wait", effects: ofCollection }
-    const own = await issueBatch(chain, collection, issued)
-    if (last || !isForDesk(chain, issued)) return own
-    const others = await callsOfOthers(chain, queries, waiting, issued.length)
+    if (last) return await planBehind(chain, queries, last, next)
+    const own = await planFirst(chain, queries, next)
+    if (own.do !== "call" || !isForDesk(chain, own.members)) return own
+    const others = await callsOfOthers(chain, queries, waiting, own.members.length)
     return others.length === 0 ? own : ((await joinAtDesk(chain, [own, ...others])) ?? own)
   },
 
@@ -110,6 +107,41 @@ export const issueUnits: Job<"issueUnit"> = {
   afterRefusal: closeBulkPairings,
 }
 
+/** What waits for a collection, and the part of it that comes next. */
+type Next = {
+  collection: CollectionRow
+  ofCollection: Effect<"issueUnit">[]
+  members: Effect<"issueUnit">[]
+}
+
+/** Plans an issuance that builds on one still open, unless that one or those behind it will revert. */
+async function planBehind(
+  chain: ConnectedChain,
+  queries: Queries,
+  last: Issuance,
+  { collection, ofCollection, members }: Next,
+): Promise<Call<"issueUnit"> | Wait<"issueUnit">> {
+  if (isRunningDry(last, collection) || members.some(isRepeat)) return { do: "wait", effects: ofCollection }
+  const issued = await beforeHeldSerials(queries, collection, members)
+  return issued.length === 0
+    ? { do: "wait", effects: ofCollection }
+    : await issueBatch(chain, collection, issued)
+}
+
+/** Plans an issuance while none of the collection is open: only then can serials be compared with the chain's. */
+async function planFirst(
+  chain: ConnectedChain,
+  queries: Queries,
+  { collection, ofCollection, members }: Next,
+): Promise<Call<"issueUnit"> | Wait<"issueUnit"> | Write<"issueUnit">> {
+  const takenUp = await takeUpSerials(chain, queries, collection, ofCollection)
+  if (takenUp) return takenUp
+  const issued = await issuableNow(queries, collection, members)
+  return issued.length === 0
+    ? { do: "wait", effects: ofCollection }
+    : await issueBatch(chain, collection, issued)
+}
+
 /**
  * Returns whether these are single units, too few to be stored as code: a larger batch gains nothing by being joined.
  */
@@ -140,11 +172,10 @@ async function callsOfOthers(
     if (members.length === 0) continue
     if (await settleFound(queries, collection, members)) continue
     if (await lastOnItsWay(queries, collection)) continue
-    if (await takeUpSerials(chain, queries, collection, ofCollection)) continue
-    const issued = await issuableNow(queries, collection, members)
-    if (issued.length === 0) continue
-    calls.push(await issueBatch(chain, collection, issued))
-    room -= issued.length
+    const planned = await planFirst(chain, queries, { collection, ofCollection, members })
+    if (planned.do !== "call") continue
+    calls.push(planned)
+    room -= planned.members.length
     if (calls.length + 1 === maxAtDesk) break
   }
   return calls
