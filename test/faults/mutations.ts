@@ -276,7 +276,7 @@ export const mutations: Mutation[] = [
     name: "a chip replacement is done by what is in the newest block",
     file: "workers/jobs/replace-chips.ts",
     replace: [
-      ["if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))", "if (isDone)"],
+      ["isSuccess && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id))", "isSuccess"],
     ],
     noticed_by: {
       file: metNothing,
@@ -399,8 +399,8 @@ export const mutations: Mutation[] = [
     file: "workers/jobs/replace-chips.ts",
     replace: [
       [
-        "const isAsBefore =",
-        'if (now.chip_id === chip_id && receipt.status === "success") return { output: { transaction_hash } }\n        const isAsBefore =',
+        "  const search = isSuccess",
+        "  if (isSuccess) return { output: { transaction_hash: receipt.transactionHash } }\n  const search = isSuccess",
       ],
     ],
     noticed_by: { file: "test/engine/done-by-others.test.ts", test: "names the transaction that bound it" },
@@ -994,7 +994,7 @@ export const mutations: Mutation[] = [
   {
     name: "a chip replacement that forgets the one before it",
     file: "workers/jobs/replace-chips.ts",
-    replace: [[": await followsOpenSwap(queries, effect)) return", ": false) return"]],
+    replace: [["if (await followsOpenSwap(queries, effect)) return", "if (false) return"]],
     noticed_by: {
       file: overtaken,
       test: "is waited for by the next one, which had no effect, as long as it takes",

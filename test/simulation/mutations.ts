@@ -148,18 +148,19 @@ export const mutations: BrokenRule[] = [
     name: "a chip replacement final at once",
     file: "workers/jobs/replace-chips.ts",
     replace: [
-      ["isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)", "effect.attempts > maxPlans"],
+      ['effect.status === "done" || effect.attempts < maxPlans', "effect.attempts > maxPlans"],
+      ["if (await followsOpenSwap(queries, effect)) return", "if (effect.attempts > maxPlans) return"],
     ],
   },
   {
     name: "a chip replacement that forgets the one before it",
     file: "workers/jobs/replace-chips.ts",
-    replace: [[": await followsOpenSwap(queries, effect)) return", ": false) return"]],
+    replace: [["if (await followsOpenSwap(queries, effect)) return", "if (false) return"]],
   },
   {
     name: "a chip replacement believed without its event",
     file: "workers/jobs/replace-chips.ts",
-    replace: [["if (isSwapped) return", "if (receipt.status === 'success' || isSwapped) return"]],
+    replace: [["if (isSwappedIn(", "if (receipt.status === 'success' || isSwappedIn("]],
   },
   {
     name: "what holders do by themselves is not followed",

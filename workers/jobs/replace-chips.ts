@@ -67,6 +67,18 @@ export const replaceChips: Job<"replaceChip"> = {
   },
 }
 
+/** A replacement whose transaction has no event of it, and its token since. */
+type Judged = {
+  chain: ConnectedChain
+  queries: Queries
+  effect: Effect<"replaceChip">
+  receipt: TransactionReceipt
+  token: Token
+  now: Awaited<ReturnType<typeof tokenSince>>
+}
+
+type Result = JobResult<"replaceChip">
+
 /**
  * Judges a replacement. Success is the contract's own event, here or in an earlier transaction, or its state if
  * the contract had nothing to do.
@@ -76,43 +88,74 @@ async function resultOf(
   queries: Queries,
   effect: Effect<"replaceChip">,
   receipt: TransactionReceipt,
-): Promise<JobResult<"replaceChip">> {
+): Promise<Result> {
   const { chip_id, previous_chip_id } = effect.input
-  const chip = Number.parseInt(chip_id, 16)
   const token = await tokenOf(queries, effect)
-  const replaced = parseEventLogs({ abi: collectionAbi, eventName: "ChipReplaced", logs: receipt.logs })
-  const isSwapped = replaced.some(
-    ({ address, args }) =>
-      isAddressEqual(address, token.contract) && args.serial === token.serial && args.chip === chip,
-  )
-  const { transactionHash: transaction_hash } = receipt
-  if (isSwapped) return { output: { transaction_hash } }
+  if (isSwappedIn(receipt, token, chip_id)) return { output: { transaction_hash: receipt.transactionHash } }
   const now = await tokenSince(chain, token, receipt.blockNumber)
-  const isAsBefore = now.chip_id === previous_chip_id
-  // Done by a transaction from before a restored back-up, by one that a reorganization
-  // brought back, or by someone else.
-  const isDone = now.chip_id === chip_id && receipt.status === "success"
-  const search = isDone ? swapIfTold : swapOf
-  const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
+  const judged = { chain, queries, effect, receipt, token, now }
+  switch (now.chip_id) {
+    case chip_id:
+      return await resultIfBound(judged)
+    case previous_chip_id:
+      return await resultIfAsBefore(judged)
+    default:
+      return await resultIfBoundToAnother(judged)
+  }
+}
+
+function isSwappedIn({ logs }: TransactionReceipt, { contract, serial }: Token, chipId: string): boolean {
+  const chip = Number.parseInt(chipId, 16)
+  return parseEventLogs({ abi: collectionAbi, eventName: "ChipReplaced", logs }).some(
+    ({ address, args }) => isAddressEqual(address, contract) && args.serial === serial && args.chip === chip,
+  )
+}
+
+/**
+ * The work is done: by a transaction from before a restored back-up, by one that a reorganization brought back, or by
+ * someone else.
+ */
+async function resultIfBound({ chain, effect, receipt, token }: Judged): Promise<Result> {
+  const { chip_id } = effect.input
+  const isSuccess = receipt.status === "success"
+  const search = isSuccess ? swapIfTold : swapOf
+  const other = await search(chain, token, Number.parseInt(chip_id, 16), receipt.blockNumber)
   if (other) return { output: other.output }
   // The token was issued for this very chip, or no provider that was asked has logs that old.
-  if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))
-    return { output: { transaction_hash } }
-  if (now.chip_id === chip_id) return "again"
-  if (now.owner !== null)
-    return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
-      ? { error: failure("chip_replacement.locked", transaction_hash) }
-      : "again"
-  // As after the chain lost the issuance, or the previous swap, for a while: nothing prevents this one.
+  const isDone = isSuccess && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id))
+  return isDone ? { output: { transaction_hash: receipt.transactionHash } } : "again"
+}
+
+/** As after the chain lost the issuance, or the previous swap, for a while: unless claimed, nothing prevents this one. */
+async function resultIfAsBefore(judged: Judged): Promise<Result> {
+  const { effect, receipt, now } = judged
+  if (now.owner !== null) return await resultIfClaimed(judged)
   const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
-  if (isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)) return "again"
+  return isToBeDone ? "again" : { error: failure(reverted, receipt.transactionHash) }
+}
+
+/** The token was bound to this chip and on to another one, or another swap came first. */
+async function resultIfBoundToAnother(judged: Judged): Promise<Result> {
+  const { chain, queries, effect, receipt, token, now } = judged
+  const { chip_id, previous_chip_id } = effect.input
+  const other = await swapOf(chain, token, Number.parseInt(chip_id, 16), receipt.blockNumber)
+  if (other) return { output: other.output }
+  if (now.owner !== null) return await resultIfClaimed(judged)
+  if (await followsOpenSwap(queries, effect)) return "again"
   // What was reported counts as lost only if the other chip is at the confirmation depth:
   // another swap may be undone alone.
-  if (effect.status === "done" && !isAsBefore) {
+  if (effect.status === "done") {
     const then = await tokenAtDepth(chain, token, receipt.blockNumber)
     if (then === null || then.chip_id === previous_chip_id) return "again"
   }
-  return { error: failure(reverted, transaction_hash) }
+  return { error: failure(reverted, receipt.transactionHash) }
+}
+
+/** A claim locks the chip, once it is at the confirmation depth. */
+async function resultIfClaimed({ chain, receipt, token }: Judged): Promise<Result> {
+  return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
+    ? { error: failure("chip_replacement.locked", receipt.transactionHash) }
+    : "again"
 }
 
 const reverted = "chip_replacement.reverted"
