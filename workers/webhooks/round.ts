@@ -103,11 +103,11 @@ export function startRound(
     const { id, url, secrets, organization_id } = endpoint
     const to = { url, secrets: signingSecrets(context.config.service_secret, id, { secrets, at }) }
     tellOfUnsigned(context, id, to, unsigned)
-    for (const delivery of found.slice(0, width - onTheirWay.size)) {
+    for (let next = found[0]; next && onTheirWay.size < width; next = found[0]) {
       const leave = places.take([organization_id, id])
       if (!leave) return
       found.shift()
-      onTheirWay.set(delivery.line, begin(delivery, to).finally(leave))
+      onTheirWay.set(next.line, begin(next, to).finally(leave))
     }
   }
 
