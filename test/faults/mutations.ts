@@ -347,7 +347,7 @@ export const mutations: Mutation[] = [
   {
     name: "nobody is asked again whose owner was found above what was read",
     file: "workers/watches/watch-authorizations.ts",
-    replace: [["is_ahead ? await noteOwnersAsked(turn, chain, asked) : read", "read"]],
+    replace: [["if (is_ahead) moved = await noteOwnersAsked(turn, chain, asked)", ""]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "has none if its claim was found in a block that was never read and is gone",

@@ -105,10 +105,6 @@ async function readOn(
   // Without a contract, nothing earlier matters.
   const from = contracts.size === 0 ? deepest : since + 1n
 
-  // Only blocks that every node has are read by range: a node that is behind leaves out what it lacks.
-  const final = head - surelyHeld(chain.config) + 1n
-  const { block_time_seconds } = chain.config
-  const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   const round = {
     ...{ ...asker, checkpoint, contracts },
     // After a loss only `readUpTo` must be unchanged: otherwise two workers that both lost blocks would
@@ -116,14 +112,35 @@ async function readOn(
     held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
     highest: read.is_lost ? null : read.block,
   }
-  for (let first = from; first <= deepest; ) {
-    const last = first <= final ? least(first + chain.log_ranges.size() - 1n, final) : first + together - 1n
+  let first = from
+  while (first <= deepest) {
     const is_doubtful = first === from && read.is_lost
-    const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
-    ;({ first, cursor } = await readBlocks({ ...round, cursor }, watched, span))
+    const span = { ...blocksFrom(first, chain, { head, deepest }), is_doubtful }
+    const reached = await readBlocks({ ...round, cursor }, watched, span)
+    first = reached.next
+    cursor = reached.cursor
   }
   await findLostOwners(asker, cursor)
   return "at work"
+}
+
+/**
+ * Returns the blocks to read next. Only blocks that every node has are read by range: a node that is behind leaves out
+ * what it lacks.
+ */
+function blocksFrom(
+  first: bigint,
+  chain: ConnectedChain,
+  { head, deepest }: { head: bigint; deepest: bigint },
+): Omit<Span, "is_doubtful"> {
+  const final = head - surelyHeld(chain.config) + 1n
+  if (first <= final) {
+    const last = least(first + chain.log_ranges.size() - 1n, final)
+    return { first, last: least(last, deepest), is_final: true }
+  }
+  const { block_time_seconds } = chain.config
+  const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
+  return { first, last: least(first + together - 1n, deepest), is_final: false }
 }
 
 /** Asks again for the owners that were read from lost blocks above `safe`. Returns the new cursor. */
@@ -184,11 +201,11 @@ async function readBlocks(
   round: Round,
   watched: Watch[],
   span: Span,
-): Promise<{ first: bigint; cursor: Cursor }> {
+): Promise<{ next: bigint; cursor: Cursor }> {
   const { context, checkpoint } = round
   const since = performance.now()
   const found = await findIn(round, watched, span)
-  if (found === null) return { first: span.first, cursor: round.cursor }
+  if (found === null) return { next: span.first, cursor: round.cursor }
   const { outcomes, notes } = found
   if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
   const { ends, moved } = await inTurn(context, null, (turn) => writeDown(turn, round, span, found))
@@ -200,7 +217,7 @@ async function readBlocks(
   }
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
-  return { first: span.last + 1n, cursor: moved }
+  return { next: span.last + 1n, cursor: moved }
 }
 
 /** What a span of blocks contains. */
@@ -267,10 +284,12 @@ async function writeDown(
   for (const { id, transaction_hash } of restated) await restateUse(turn, id, transaction_hash)
   // After the results, so that what the blocks say wins.
   await followMoves(turn, contracts, moves)
+  let moved = cursor
   const isNew = highest === null || last > highest
-  const read = isNew ? await moveCursor(turn, chain, first - 1n, block) : cursor
-  // Otherwise neither mark nor cursor would show that a block not yet read is replaced.
-  return { ends, moved: is_ahead ? await noteOwnersAsked(turn, chain, asked) : read }
+  if (isNew) moved = await moveCursor(turn, chain, first - 1n, block)
+  // Only this shows later that a block with moves, which is still to be read, was replaced.
+  if (is_ahead) moved = await noteOwnersAsked(turn, chain, asked)
+  return { ends, moved }
 }
 
 type Judged = { watch: Watch; verdict: Verdict }
