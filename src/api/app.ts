@@ -162,7 +162,7 @@ function createHoldClient({ config, clock }: Context, limits: RateLimits, visits
     const peer = visits.get(request)?.peer() ?? ""
     const client = clientAddress(request, peer, config.trusted_proxies)
     const bucket = await limits.countPage(bucketName, client)
-    if (!bucket.overfull) return
+    if (!bucket.is_exhausted) return
     Object.assign(set.headers, headersOf(bucket, clock()))
     throw new ApiError("rate_limit.exceeded")
   }

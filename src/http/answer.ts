@@ -78,31 +78,31 @@ export function createAnswerRequest(
   const running: Running = new Map()
   const withinOpenWork = createOpenWorkLimit(context.config.open_work_limit)
 
-  /** Sets the rate limit headers from the bucket. Throws `rate_limit.exceeded` if it is overfull. */
+  /** Sets the rate limit headers from the bucket. Throws `rate_limit.exceeded` if it is exhausted. */
   function holdTo(bucket: Bucket, visit: Visit): void {
     Object.assign(visit.headers, headersOf(bucket, context.clock()))
-    if (bucket.overfull) throw new ApiError("rate_limit.exceeded")
+    if (bucket.is_exhausted) throw new ApiError("rate_limit.exceeded")
   }
 
   /** Counts a guess, and shows its bucket if that is tighter than `requests`, where the request itself was counted. */
   async function countGuess(name: string, requests: Bucket, visit: Visit): Promise<void> {
     const bucket = await limits.countRefusedValue(name)
-    if (bucket.overfull || bucket.remaining < requests.remaining) holdTo(bucket, visit)
+    if (bucket.is_exhausted || bucket.remaining < requests.remaining) holdTo(bucket, visit)
   }
 
-  /** Shows the bucket only if it is overfull, since the request itself was counted in another one. */
+  /** Shows the bucket only if it is exhausted, since the request itself was counted in another one. */
   async function holdToKeptAnswers({ organization_id }: Caller, visit: Visit): Promise<void> {
     const bucket = await limits.keptAnswers(organization_id)
-    if (bucket.overfull) holdTo(bucket, visit)
+    if (bucket.is_exhausted) holdTo(bucket, visit)
   }
 
-  /** Shows a full bucket for limits without buckets, such as refreshes of a collection or pending on-chain work. */
-  function showFull(refusal: ApiError, requests: Bucket, visit: Visit): void {
+  /** Shows an exhausted bucket for limits without buckets, such as refreshes of a collection or pending on-chain work. */
+  function showExhausted(refusal: ApiError, requests: Bucket, visit: Visit): void {
     // With too much on-chain work or too many streams, some of it ends within seconds.
     const left = refusal instanceof TooSoon ? refusal.milliseconds_left : 5_000
     const times = { milliseconds_until_reset: left, milliseconds_until_next: left }
-    const full = { ...requests, ...times, remaining: 0, overfull: true }
-    Object.assign(visit.headers, headersOf(full, context.clock()))
+    const exhausted = { ...requests, ...times, remaining: 0, is_exhausted: true }
+    Object.assign(visit.headers, headersOf(exhausted, context.clock()))
   }
 
   /** Identifies the caller, counts the request and checks its origin. Throws if any of these rejects it. */
@@ -118,7 +118,7 @@ export function createAnswerRequest(
       route.credentials,
       async () => {
         const bucket = await limits.countFailedCredential(client())
-        if (bucket.overfull) holdTo(bucket, visit)
+        if (bucket.is_exhausted) holdTo(bucket, visit)
       },
     )
     visit.caller = caller
@@ -135,7 +135,8 @@ export function createAnswerRequest(
     { route, body, requests }: { route: Route; body: unknown; requests: Bucket },
     visit: Visit,
   ): Promise<void> {
-    if (error instanceof ApiError && error.code === "rate_limit.exceeded") showFull(error, requests, visit)
+    if (error instanceof ApiError && error.code === "rate_limit.exceeded")
+      showExhausted(error, requests, visit)
     const { counts_refusals } = route
     if (!counts_refusals || !(error instanceof ApiError)) return
     const guessed = counts_refusals.against(error)

@@ -2,24 +2,28 @@ import type { Redis } from "ioredis"
 import type { RateLimit } from "../platform/config.ts"
 
 /**
- * The token buckets of one limit, one per key. A full bucket has `requests` points, which refill evenly over `seconds`.
+ * The token buckets of one limit, one per key. A full bucket has `requests` points; an empty one refills evenly over
+ * `seconds`.
  */
 type Buckets = {
   /** Takes a point if there is one. */
   count(key: string): Promise<Bucket>
-  /** Takes nothing; overfull if there is no point for the next request. */
+  /** Takes nothing; exhausted if there is no point for the next request. */
   look(key: string): Promise<Bucket>
   /** Takes these points even if there are too few; refilling then starts below zero. */
   charge(key: string, points: number): Promise<void>
 }
 
-/** The state of a bucket. `overfull`: this request was too many; `milliseconds_until_next`: when one fits again. */
+/**
+ * The state of a bucket. `remaining`: the points left; `is_exhausted`: there was none for this request;
+ * `milliseconds_until_next`: until there is one again; `milliseconds_until_reset`: until it is full.
+ */
 export type Bucket = {
   limit: number
   remaining: number
   milliseconds_until_reset: number
   milliseconds_until_next: number
-  overfull: boolean
+  is_exhausted: boolean
 }
 
 /**
@@ -39,18 +43,21 @@ export function createBuckets(
   }
 }
 
-/** Takes points unless more than `most` would then be taken. Returns how many were taken before. */
+/**
+ * Takes points unless more than `most` would then be taken. Returns how many were taken before: a full bucket, from
+ * which none is taken, needs no entry.
+ */
 type Take = (key: string, points: number, most: number) => number | Promise<number>
 
 function bucketsOf({ requests, seconds }: RateLimit, take: Take): Buckets {
-  const most = requests + leastPart
+  const most = requests + roundingTolerance
   const millisecondsFor = (points: number) => (points * seconds * 1_000) / requests
   const bucketOf = (taken: number, missing: number): Bucket => ({
     limit: requests,
     remaining: Math.max(0, Math.floor(most - taken)),
     milliseconds_until_reset: millisecondsFor(taken),
     milliseconds_until_next: millisecondsFor(Math.max(0, missing)),
-    overfull: missing > 0,
+    is_exhausted: missing > 0,
   })
   return {
     async count(key) {
@@ -68,8 +75,8 @@ function bucketsOf({ requests, seconds }: RateLimit, take: Take): Buckets {
   }
 }
 
-/** Tolerance for rounding, in points. */
-const leastPart = 1e-6
+/** In points. */
+const roundingTolerance = 1e-6
 
 function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => number): Take {
   const milliseconds = seconds * 1_000

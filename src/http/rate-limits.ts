@@ -61,14 +61,14 @@ export function createRateLimits({
   }
 }
 
-/** Returns `X-RateLimit-*`, with the reset in Unix seconds, and `Retry-After` if the bucket is overfull. */
+/** Returns `X-RateLimit-*`, with the reset in Unix seconds, and `Retry-After` if the bucket is exhausted. */
 export function headersOf(bucket: Bucket, now: Date): Record<string, string> {
-  const { limit, remaining, milliseconds_until_reset, milliseconds_until_next, overfull } = bucket
+  const { limit, remaining, milliseconds_until_reset, milliseconds_until_next, is_exhausted } = bucket
   return {
     "x-ratelimit-limit": `${limit}`,
     "x-ratelimit-remaining": `${remaining}`,
     "x-ratelimit-reset": `${Math.ceil((now.getTime() + milliseconds_until_reset) / 1000)}`,
-    ...(overfull && { "retry-after": `${Math.max(1, Math.ceil(milliseconds_until_next / 1000))}` }),
+    ...(is_exhausted && { "retry-after": `${Math.max(1, Math.ceil(milliseconds_until_next / 1000))}` }),
   }
 }
 

@@ -83,12 +83,12 @@ describe("stored responses", () => {
     const allBytes = 64 * 1024 * 1.024
     await limits.countKeptAnswer("large", 2 * allBytes)
     const owing = await limits.keptAnswers("large")
-    expect([owing.overfull, owing.remaining]).toEqual([true, 0])
+    expect([owing.is_exhausted, owing.remaining]).toEqual([true, 0])
     expect(owing.milliseconds_until_next).toBeWithin(600_000, 600_100)
     advance(599_000)
-    expect((await limits.keptAnswers("large")).overfull).toBe(true)
+    expect((await limits.keptAnswers("large")).is_exhausted).toBe(true)
     advance(1_100)
-    expect((await limits.keptAnswers("large")).overfull).toBe(false)
+    expect((await limits.keptAnswers("large")).is_exhausted).toBe(false)
   })
 
   test("require a wait that is long enough for both their number and their bytes", async () => {
@@ -237,9 +237,9 @@ describe("a bucket", () => {
         let told = 0
         for (const each of pauses) {
           advance(each === "as told" ? Math.ceil(told) : each * milliseconds)
-          const { overfull, milliseconds_until_next } = await limits.countPage("metadata", "client")
-          if (each === "as told" && told > 0) expect(overfull).toBe(false)
-          if (!overfull) through.push(passed())
+          const { is_exhausted, milliseconds_until_next } = await limits.countPage("metadata", "client")
+          if (each === "as told" && told > 0) expect(is_exhausted).toBe(false)
+          if (!is_exhausted) through.push(passed())
           told = milliseconds_until_next
         }
         through.forEach((first, from) => {
@@ -261,15 +261,15 @@ describe("a bucket", () => {
         for (let time = 0; time < before; time++) reset = (await count()).milliseconds_until_reset
         advance(reset)
         for (let left = metadata.requests - 1; left >= 0; left--)
-          expect(await count()).toMatchObject({ overfull: false, remaining: left })
-        expect(await count()).toMatchObject({ overfull: true, remaining: 0 })
+          expect(await count()).toMatchObject({ is_exhausted: false, remaining: left })
+        expect(await count()).toMatchObject({ is_exhausted: true, remaining: 0 })
       }),
     )
   })
 
   test("is kept in memory only as one of the 100,000 latest", async () => {
     const { limits } = limitsOnClock({ failed_credential: { requests: 1, seconds: 99_999 } })
-    const isOver = async (client: string) => (await limits.countFailedCredential(client)).overfull
+    const isOver = async (client: string) => (await limits.countFailedCredential(client)).is_exhausted
     expect([await isOver("first"), await isOver("first")]).toEqual([false, true])
     for (let other = 0; other < 50_000; other++) await limits.countFailedCredential(`one ${other}`)
     expect([await isOver("later"), await isOver("later")]).toEqual([false, true])
@@ -404,7 +404,7 @@ describe("several processes", () => {
     const metadata = { requests: 10, seconds: 6_000 }
     const both = [await inRedis({ metadata }), await inRedis({ metadata })] as const
     const counts = Array.from({ length: 20 }, () => both.map((limits) => limits.countPage("metadata", "all")))
-    const passed = (await Promise.all(counts.flat())).filter(({ overfull }) => !overfull)
+    const passed = (await Promise.all(counts.flat())).filter(({ is_exhausted }) => !is_exhausted)
     expect(passed.map(({ remaining }) => remaining).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     for (const limits of both) limits.close()
   })
@@ -426,7 +426,7 @@ describe("several processes", () => {
           await letPass(`metadata:${client}`, seconds)
           const here = await limits.countPage("metadata", `${client}`)
           const there = await shared.countPage("metadata", `${client}`)
-          expect([there.overfull, there.remaining]).toEqual([here.overfull, here.remaining])
+          expect([there.is_exhausted, there.remaining]).toEqual([here.is_exhausted, here.remaining])
           expect(there.milliseconds_until_next).toBeCloseTo(here.milliseconds_until_next, -5)
         }
       }),
@@ -442,15 +442,15 @@ describe("several processes", () => {
     expect(await connection.pttl("service-api:bucket:metadata:kept")).toBeWithin(2_900_000, 3_000_001)
     await count()
     expect(await connection.pttl("service-api:bucket:metadata:kept")).toBeWithin(5_900_000, 6_000_001)
-    expect((await count()).overfull).toBe(true)
+    expect((await count()).is_exhausted).toBe(true)
     await letPass("metadata:kept", -3_600)
-    expect(await count()).toMatchObject({ overfull: false, remaining: 1 })
+    expect(await count()).toMatchObject({ is_exhausted: false, remaining: 1 })
     shared.close()
   })
 
   test("each count on their own if Redis does not respond in time", async () => {
     const shared = await inRedis({ metadata: { requests: 1, seconds: 600 } })
-    const isOver = async () => (await shared.countPage("metadata", "unanswered")).overfull
+    const isOver = async () => (await shared.countPage("metadata", "unanswered")).is_exhausted
     await connection.client("PAUSE", 600_000, "WRITE")
     expect([await isOver(), await isOver()]).toEqual([false, true])
     await connection.client("UNPAUSE")
@@ -487,7 +487,7 @@ describe("several processes", () => {
     const { limits, warned } = limitsOnClock({ metadata: { requests: 1, seconds: 600 } }, redis.url)
     await untilFound(limits)
     await connection.config("SET", "maxmemory", "1")
-    const isOver = async () => (await limits.countPage("metadata", "full")).overfull
+    const isOver = async () => (await limits.countPage("metadata", "full")).is_exhausted
     const counted = [await isOver(), await isOver()]
     await connection.config("SET", "maxmemory", "0")
     limits.close()

@@ -58,8 +58,8 @@ function createLoginPages({ config, clock, steadyClock }: Context): Access["logi
       const given = new URLSearchParams(await c.req.text()).get("token") ?? ""
       if (token === null) return c.redirect("/console", 303)
       const client = networkOf(c.env.peer)
-      const { overfull, milliseconds_until_next } = await wrongTokens.look(client)
-      if (overfull) {
+      const { is_exhausted, milliseconds_until_next } = await wrongTokens.look(client)
+      if (is_exhausted) {
         const wait = Math.ceil(milliseconds_until_next / 1_000)
         c.header("retry-after", String(wait))
         return c.html(loginPage(`Too many wrong tokens: wait ${wait} seconds.`), 429)
