@@ -39,8 +39,9 @@ const warnLevel = 40
 const errorLevel = 50
 const batchMilliseconds = 20
 const batchCharacters = 16_384
-const mostCharacters = 1_048_576
-const muchMilliseconds = 500
+/** Compared with characters and with bytes alike, as lines hardly contain anything but ASCII. */
+const mostPending = 1_048_576
+const stalledMilliseconds = 500
 const exitMilliseconds = 5_000
 
 /**
@@ -50,58 +51,50 @@ const exitMilliseconds = 5_000
  * 1 MiB are dropped and counted.
  */
 function inBatches(file: number) {
-  let text = ""
-  let leftOut = 0
-  /** Characters that the reader did not accept. Retrying with every line would cost too much. */
-  let left = 0
-  let isRead = true
+  let pending = ""
+  /** How many pending characters the reader refused before. Retrying with every line would cost too much. */
+  let refused = 0
+  /** How many lines were dropped since the last one that was not. */
+  let dropped = 0
+  /** Whether the reader took nothing for half a second, and has not read since. */
+  let isStalled = false
   let timer: Timer | undefined
 
+  /** Writes what is pending. Waits for a slow reader, even without patience, while too much is pending. */
   function flush(patienceMilliseconds: number): void {
     clearTimeout(timer)
     timer = undefined
-    let bytes = Buffer.from(text)
+    let bytes = Buffer.from(pending)
     for (let waited = 0; bytes.length > 0; ) {
       const written = writeSome(file, bytes)
       bytes = bytes.subarray(written)
       if (written > 0) {
-        isRead = true
+        isStalled = false
         waited = 0
         continue
       }
-      const isMuch = bytes.length >= mostCharacters && isRead
-      if (!isMuch && waited >= patienceMilliseconds) break
+      const mustWait = bytes.length >= mostPending && !isStalled
+      if (!mustWait && waited >= patienceMilliseconds) break
       Bun.sleepSync(1)
       waited += 1
-      if (waited >= muchMilliseconds) isRead = false
+      if (waited >= stalledMilliseconds) isStalled = true
     }
-    text = bytes.toString()
-    left = text.length
-    if (left > 0) flushLater()
+    pending = bytes.toString()
+    refused = pending.length
+    if (refused > 0) flushLater()
   }
 
   function flushLater(): void {
     timer ??= setTimeout(flush, batchMilliseconds, 0).unref()
   }
 
-  /** Returns whether the line was added. */
-  function add(line: string): boolean {
-    if (!isRead && text.length >= mostCharacters) {
-      leftOut += 1
-      return false
-    }
-    sayLeftOut()
-    text += line
-    return true
-  }
-
-  function sayLeftOut(): void {
-    if (leftOut > 0) text += lineOnLeftOut(leftOut)
-    leftOut = 0
+  function sayDropped(): void {
+    if (dropped > 0) pending += lineOnDropped(dropped)
+    dropped = 0
   }
 
   process.on("exit", () => {
-    sayLeftOut()
+    sayDropped()
     flush(exitMilliseconds)
   })
   return {
@@ -109,15 +102,22 @@ function inBatches(file: number) {
     [Symbol.for("pino.metadata")]: true,
     lastLevel: 0,
     write(line: string): void {
-      const isMuch = text.length + line.length >= left + batchCharacters
-      const isError = this.lastLevel >= errorLevel
-      if (add(line) && (isMuch || isError)) flush(isError && isRead ? muchMilliseconds : 0)
+      if (isStalled && pending.length >= mostPending) {
+        dropped += 1
+        flushLater()
+        return
+      }
+      const isBatch = pending.length + line.length >= refused + batchCharacters
+      sayDropped()
+      pending += line
+      if (this.lastLevel >= errorLevel) flush(isStalled ? 0 : stalledMilliseconds)
+      else if (isBatch) flush(0)
       else flushLater()
     },
   }
 }
 
-function lineOnLeftOut(lines: number): string {
+function lineOnDropped(lines: number): string {
   const time = pino.stdTimeFunctions.isoTime()
   return `{"level":${warnLevel}${time},"message":"the log was not read in time: ${lines} lines are missing here"}\n`
 }
