@@ -13,7 +13,7 @@ import {
   transactions,
 } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
-import { type Effect, type Mined, useUpNonce } from "../../src/engine/jobs/job.ts"
+import { type Effect, type Planned, useUpNonce } from "../../src/engine/jobs/job.ts"
 import { dearest, kindOf } from "../../src/engine/lanes/attempts.ts"
 import { compareFinalBlock, followFinalBlock } from "../../src/engine/lanes/final-block.ts"
 import type { HeldLane, Lane } from "../../src/engine/lanes/held-lane.ts"
@@ -624,12 +624,12 @@ describe.each(engines)("on $name", (engine) => {
 
     describe("in a lane without its key", () => {
       const handedOn: string[][] = []
-      const afterwards = async (_turn: Turn, { effects }: Mined, results: unknown[]) =>
-        void handedOn.push([...effects.map(({ id }) => id), ...results.map(String)])
+      const release = async (_turn: Turn, { effects }: Planned) =>
+        void handedOn.push(effects.map(({ id }) => id))
       const keyless = (lane: Opened, to: string, signers: unknown[] = [{}]) =>
         ({
           ...held(lane),
-          jobs: { ...jobs, issueUnit: { ...jobs.issueUnit, afterwards } },
+          jobs: { ...jobs, issueUnit: { ...jobs.issueUnit, release } },
           signer: { lane_id: lane.lane_id, account: null },
           chain: { signers, issuanceLaneId: () => to, ownershipLaneId: () => to },
         }) as unknown as Lane
@@ -650,7 +650,7 @@ describe.each(engines)("on $name", (engine) => {
         expect((await row())?.next_nonce).toBe(8)
         expect(await waitingIds(lane)).toEqual([])
         expect(await waitingIds(other)).toEqual([...taken, waiting])
-        expect(handedOn.splice(0)).toEqual(taken.toReversed().map((id) => [id, "again"]))
+        expect(handedOn.splice(0)).toEqual(taken.toReversed().map((id) => [id]))
         const [collection] = await read.select().from(collections).where(eq(collections.id, collection_id))
         expect(collection?.lane_id).toBe(other.lane_id)
         expect((await other.row())?.next_nonce).toBe(7)

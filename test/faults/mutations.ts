@@ -766,8 +766,8 @@ export const mutations: Mutation[] = [
     file: "workers/jobs/issue-units.ts",
     replace: [
       [
-        "      await closeBulkPairings(turn, members)\n      if (members.every(isIssued)) continue",
-        "      if (members.every(isIssued)) {\n        await closeBulkPairings(turn, members)\n        continue\n      }",
+        "      await closeBulkPairings(turn, members)\n      if (!members.every(isIssued)) await",
+        "      if (members.every(isIssued)) await closeBulkPairings(turn, members)\n      else await",
       ],
     ],
     noticed_by: {

@@ -7,7 +7,7 @@ import { callsIn } from "../../src/engine/chain/desk.ts"
 import { decodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
-import type { Effect, Mined } from "../../src/engine/jobs/job.ts"
+import type { Effect, Mined, Planned } from "../../src/engine/jobs/job.ts"
 import { addressesOf } from "./collections.ts"
 
 /** What a transaction issues in one collection. */
@@ -26,7 +26,7 @@ export type Batch = Issuance & { collection_id: string; effects: Effect<"issueUn
 /** Returns the batches that a transaction issues. */
 export async function batchesOf(
   queries: Queries,
-  { transaction, effects }: Mined<"issueUnit">,
+  { transaction, effects }: Planned<"issueUnit">,
 ): Promise<Batch[]> {
   const ids = [...new Set(effects.map(({ input }) => input.collection_id))]
   if (ids.length === 0) return []

@@ -96,12 +96,13 @@ export const issueUnits: Job<"issueUnit"> = {
       // After a restored back-up, units whose transactions were open may have been claimed since.
       await takeFoundOwners(turn, collection_id, members.flatMap(issuedNow))
       await closeBulkPairings(turn, members)
-      if (members.every(isIssued)) continue
-      await turn.tx
-        .update(collections)
-        .set({ next_serial: first })
-        .where(and(eq(collections.id, collection_id), gt(collections.next_serial, first)))
+      if (!members.every(isIssued)) await takeBackSerials(turn, { id: collection_id, first })
     }
+  },
+
+  async release(turn, planned) {
+    for (const { collection_id: id, first, effects: members } of await batchesOf(turn.tx, planned))
+      if (members.length > 0) await takeBackSerials(turn, { id, first })
   },
 
   afterRefusal: closeBulkPairings,
@@ -273,6 +274,14 @@ const reserveSerials = query(
       .where(and(eq(collections.id, id), eq(collections.next_serial, first)))
       .returning({ id: collections.id }),
 )
+
+/** Takes back the serials from `first` on, so that they are given to units again. */
+async function takeBackSerials({ tx }: Turn, { id, first }: { id: string; first: number }): Promise<void> {
+  await tx
+    .update(collections)
+    .set({ next_serial: first })
+    .where(and(eq(collections.id, id), gt(collections.next_serial, first)))
+}
 
 /** Returns what the collection's last open transaction issues. */
 async function lastOnItsWay(queries: Queries, collection: CollectionRow): Promise<Issuance | undefined> {

@@ -33,6 +33,11 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   afterwards?(turn: Turn, mined: Mined<Name>, results: JobResult<Name>[]): Promise<void>
   /** Like `afterwards`, for effects that failed because the chain refuses them. */
   afterRefusal?(turn: Turn, ended: Effect<Name>[]): Promise<void>
+  /**
+   * Gives back what the plan's `reserve` took, in the database transaction that takes back the nonce of a transaction
+   * that was never signed.
+   */
+  release?(turn: Turn, planned: Planned<Name>): Promise<void>
   /** Records another transaction for a result that was already applied, after a reorganization moved the work there. */
   restate?(turn: Turn, effect: Effect<Name>, transactionHash: string): Promise<void>
   /**
@@ -111,12 +116,14 @@ export type Write<Name extends LaneEffect = LaneEffect> = {
   warning: [fields: Record<string, unknown>, message: string] | null
 }
 
-/** A transaction and its effects, with the receipt that decides their results. */
-export type Mined<Name extends LaneEffect = LaneEffect> = {
+/** A transaction and its effects. */
+export type Planned<Name extends LaneEffect = LaneEffect> = {
   transaction: TransactionRow
   effects: Effect<Name>[]
-  receipt: TransactionReceipt
 }
+
+/** A transaction and its effects, with the receipt that decides their results. */
+export type Mined<Name extends LaneEffect = LaneEffect> = Planned<Name> & { receipt: TransactionReceipt }
 
 /** `again`: the transaction achieved nothing, although nothing on chain prevents it, so the effect is planned again. */
 export type JobResult<Name extends LaneEffect = LaneEffect> =

@@ -1,5 +1,4 @@
 import { and, asc, eq, inArray, isNull } from "drizzle-orm"
-import type { TransactionReceipt } from "viem"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { collections, effects, type LaneRow, lanes, transactions } from "../../db/schema.ts"
@@ -112,16 +111,8 @@ async function takeBack(
   await assertLease(turn, lease)
   const { id, nonce, kind } = transaction
   for (const effect of members) await releaseEffect(turn, effect)
-  const again = members.map(() => "again" as const)
-  await jobFor(jobs, kind).afterwards?.(
-    turn,
-    { transaction, effects: members, receipt: withoutEffect },
-    again,
-  )
+  await jobFor(jobs, kind).release?.(turn, { transaction, effects: members })
   await turn.tx.update(effects).set({ transaction_id: null }).where(eq(effects.transaction_id, id))
   await turn.tx.delete(transactions).where(eq(transactions.id, id))
   await turn.tx.update(lanes).set({ next_nonce: nonce }).where(eq(lanes.id, lease.lane_id))
 }
-
-/** A stand-in that tells the job to undo its reservations, as after a revert. */
-const withoutEffect = { status: "reverted", logs: [] } as unknown as TransactionReceipt
