@@ -96,7 +96,7 @@ export function createAnswerRequest(
     if (bucket.is_exhausted) holdTo(bucket, visit)
   }
 
-  /** Shows an exhausted bucket for limits without buckets, such as refreshes of a collection or pending on-chain work. */
+  /** Shows an exhausted bucket for a limit without one, such as refreshes of a collection or pending on-chain work. */
   function showExhausted(refusal: ApiError, requests: Bucket, visit: Visit): void {
     // With too much on-chain work or too many streams, some of it ends within seconds.
     const left = refusal instanceof TooSoon ? refusal.milliseconds_left : 5_000

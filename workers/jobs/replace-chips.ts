@@ -126,7 +126,7 @@ async function resultIfBound({ chain, effect, receipt, token }: Judged): Promise
   return isDone ? { output: { transaction_hash: receipt.transactionHash } } : "again"
 }
 
-/** As after the chain lost the issuance, or the previous swap, for a while: unless claimed, nothing prevents this one. */
+/** As after the chain lost the issuance, or the previous swap, for a while: only a claim prevents this one. */
 async function resultIfAsBefore(judged: Judged): Promise<Result> {
   const { effect, receipt, now } = judged
   if (now.owner !== null) return await resultIfClaimed(judged)

@@ -79,7 +79,7 @@ function firstCancel(
   return fees ? { do: "offer", fees } : { do: "keep", attempt: held ?? (attempts.at(-1) as AttemptRow) }
 }
 
-/** The last attempt costs more than a node allows: a cheaper one that a pool holds will do, if a block would take it. */
+/** The last attempt costs more than a node allows: one that a pool holds will do if a block would take it. */
 function afterTooHigh(signed: Signed): Move {
   const { last, held, market, limits, is_waiting_long } = signed
   if (held && !isPricedOut(feesOf(held), market) && !is_waiting_long) return resend(held)
@@ -102,8 +102,8 @@ function afterUnderpriced(signed: Signed, leastTip: bigint): Move {
 }
 
 /**
- * Returns whether a pool that refuses an attempt as underpriced holds something at an unknown price. A pool that holds
- * ours would recognize ours, and take what is dear enough to replace it.
+ * Returns whether the pool that refused an attempt as underpriced holds something at an unknown price. If it held ours,
+ * it would recognize ours, or this attempt would have replaced it.
  */
 function isBlockedByUnknown(refused: AttemptRow, held: AttemptRow | undefined): boolean {
   const isOurs = held && held.last_outcome !== "underpriced"
@@ -139,7 +139,7 @@ function offer({ last, gas }: Signed, fees: Fees | null, otherwise: AttemptRow):
   return { do: "offer", fees }
 }
 
-/** Returns the fees that replace what a pool holds, or first fees if none holds anything; null if the limits allow none. */
+/** Returns fees that replace what a pool holds, or first fees if none holds anything; null if the limits allow none. */
 function replacingHeld(signed: Signed, within: FeeLimits): Fees | null {
   const { held, gas, market } = signed
   return held ? replacing(held, signed, within) : firstFees(gas, market, within)

@@ -187,7 +187,7 @@ async function suspendedSigns(queries: Queries): Promise<Sign[]> {
     .from(organizations)
     .where(isNotNull(organizations.suspended_at))
   return rows.map(({ name, suspended_at }) =>
-    right(`organization ${name} is suspended since ${seconds(suspended_at?.toISOString() ?? "")}`),
+    right(`organization ${name} has been suspended since ${seconds(suspended_at?.toISOString() ?? "")}`),
   )
 }
 
