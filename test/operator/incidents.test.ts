@@ -289,7 +289,9 @@ describe("the incidents of this test", () => {
     expect(await waitsFor(world, "issuing")).toContain(
       "its organization has been suspended since 2026-03-31T23:59",
     )
-    const said = (await signsOf(world)).find(({ text }) => text.includes("organization Maker is suspended"))
+    const said = (await signsOf(world)).find(({ text }) =>
+      text.includes("organization Maker has been suspended"),
+    )
     expect(said?.is_wrong).toBe(false)
     await world.close()
   })
