@@ -13,6 +13,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { most } from "../../src/engine/chain/extremes.ts"
 import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
+import { chipNumber } from "../../src/engine/chain/issue-call.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
@@ -37,7 +38,7 @@ export const replaceChips: Job<"replaceChip"> = {
       data: encodeFunctionData({
         abi: collectionAbi,
         functionName: "replaceChip",
-        args: [token.serial, Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)],
+        args: [token.serial, chipNumber(previous_chip_id), chipNumber(chip_id)],
       }),
       gas: 150_000n,
     }
@@ -50,7 +51,7 @@ export const replaceChips: Job<"replaceChip"> = {
 
   async earlier(chain, queries, effect) {
     const token = await tokenOf(queries, effect)
-    const chip = Number.parseInt(effect.input.chip_id, 16)
+    const chip = chipNumber(effect.input.chip_id)
     return await swapOf(chain, token, chip, 0n)
   },
 
@@ -105,7 +106,7 @@ async function resultOf(
 }
 
 function isSwappedIn({ logs }: TransactionReceipt, { contract, serial }: Token, chipId: string): boolean {
-  const chip = Number.parseInt(chipId, 16)
+  const chip = chipNumber(chipId)
   return parseEventLogs({ abi: collectionAbi, eventName: "ChipReplaced", logs }).some(
     ({ address, args }) => isAddressEqual(address, contract) && args.serial === serial && args.chip === chip,
   )
@@ -119,7 +120,7 @@ async function resultIfBound({ chain, effect, receipt, token }: Judged): Promise
   const { chip_id } = effect.input
   const isSuccess = receipt.status === "success"
   const search = isSuccess ? swapIfTold : swapOf
-  const other = await search(chain, token, Number.parseInt(chip_id, 16), receipt.blockNumber)
+  const other = await search(chain, token, chipNumber(chip_id), receipt.blockNumber)
   if (other) return { output: other.output }
   // The token was issued for this very chip, or no provider that was asked has logs that old.
   const isDone = isSuccess && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id))
@@ -138,7 +139,7 @@ async function resultIfAsBefore(judged: Judged): Promise<Result> {
 async function resultIfBoundToAnother(judged: Judged): Promise<Result> {
   const { chain, queries, effect, receipt, token, now } = judged
   const { chip_id, previous_chip_id } = effect.input
-  const other = await swapOf(chain, token, Number.parseInt(chip_id, 16), receipt.blockNumber)
+  const other = await swapOf(chain, token, chipNumber(chip_id), receipt.blockNumber)
   if (other) return { output: other.output }
   if (now.owner !== null) return await resultIfClaimed(judged)
   if (await followsOpenSwap(queries, effect)) return "again"

@@ -19,7 +19,7 @@ export function encodeIssue(
     return encodeFunctionData({
       abi: firstCollectionAbi,
       functionName: "issue",
-      args: [BigInt(first), chip_ids.map((id) => Number.parseInt(id, 16))],
+      args: [BigInt(first), chip_ids.map(chipNumber)],
     })
   return encodeFunctionData({
     abi: collectionAbi,
@@ -43,6 +43,11 @@ export function decodeIssue(data: Hex): Issuance {
 /** Returns a chip's id from the number that contracts store. */
 export function chipIdOf(chip: number): string {
   return chip.toString(16).toUpperCase().padStart(10, "0")
+}
+
+/** Returns the number that contracts store for a chip. */
+export function chipNumber(chipId: string): number {
+  return Number.parseInt(chipId, 16)
 }
 
 /** Packs chips as in the call and in the event `Issued`: five bytes each, in order. */
