@@ -124,9 +124,7 @@ async function planBehind(
 ): Promise<Call<"issueUnit"> | Wait<"issueUnit">> {
   if (isRunningDry(last, collection) || members.some(isRepeat)) return { do: "wait", effects: ofCollection }
   const issued = await beforeHeldSerials(queries, collection, members)
-  return issued.length === 0
-    ? { do: "wait", effects: ofCollection }
-    : await issueBatch(chain, collection, issued)
+  return await issueOrWait(chain, { collection, ofCollection, members: issued })
 }
 
 /** Plans an issuance while none of the collection is open: only then can serials be compared with the chain's. */
@@ -138,9 +136,15 @@ async function planFirst(
   const takenUp = await takeUpSerials(chain, queries, collection, ofCollection)
   if (takenUp) return takenUp
   const issued = await issuableNow(queries, collection, members)
-  return issued.length === 0
-    ? { do: "wait", effects: ofCollection }
-    : await issueBatch(chain, collection, issued)
+  return await issueOrWait(chain, { collection, ofCollection, members: issued })
+}
+
+async function issueOrWait(
+  chain: ConnectedChain,
+  { collection, ofCollection, members }: Next,
+): Promise<Call<"issueUnit"> | Wait<"issueUnit">> {
+  if (members.length === 0) return { do: "wait", effects: ofCollection }
+  return await issueBatch(chain, collection, members)
 }
 
 /**
