@@ -20,6 +20,7 @@ import {
 import { foundry } from "viem/chains"
 import { collections, units } from "../src/db/schema.ts"
 import { anvilPath } from "../src/dev/anvil-path.ts"
+import { openEffectIn } from "../src/engine/actors/rows.ts"
 import { collectionAbi, factoryAbi } from "../src/engine/chain/contracts.generated.ts"
 import { planDeployment } from "../src/engine/chain/deployment.ts"
 import { openWorld, type World } from "../src/engine/world.ts"
@@ -113,19 +114,24 @@ async function measureEngine(world: World, url: string): Promise<Measured> {
     const address = await deployedAddress(world, enqueued)
     await pairAll(world, enqueued)
     const begin = performance.now()
-    context.wake(laneQueue(String(context.chains.get(foundry.id)?.issuanceLaneId(enqueued.collection_id))))
-    await until(async () => {
-      const [active] = await context.db.read
-        .select({ units: count() })
-        .from(units)
-        .where(eq(units.token_status, "active"))
-      return Number(active?.units) === batches * batchSize
-    })
+    const queue = laneQueue(String(context.chains.get(foundry.id)?.issuanceLaneId(enqueued.collection_id)))
+    context.wake(queue)
+    // Counting the units so often would take a third of this process.
+    await until(async () => (await openEffectIn(context.db.read, { queue })).length === 0)
     const seconds = (performance.now() - begin) / 1_000
+    await requireAllActive(world)
     return { ...(await throughput(url, address)), seconds }
   } finally {
     await workers.stop()
   }
+}
+
+async function requireAllActive({ context }: World): Promise<void> {
+  const [active] = await context.db.read
+    .select({ units: count() })
+    .from(units)
+    .where(eq(units.token_status, "active"))
+  if (Number(active?.units) !== batches * batchSize) throw new Error("not all units were issued")
 }
 
 type Enqueued = { caller: Caller; collection_id: string; unit_ids: string[] }

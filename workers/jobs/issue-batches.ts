@@ -1,4 +1,11 @@
-import { type Address, type Hex, isAddressEqual, parseEventLogs, type TransactionReceipt } from "viem"
+import {
+  type Address,
+  getAbiItem,
+  type Hex,
+  isAddressEqual,
+  parseEventLogs,
+  type TransactionReceipt,
+} from "viem"
 import type { Queries } from "../../src/db/database.ts"
 import type { TransactionRow } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
@@ -50,7 +57,7 @@ export async function serialsOf(
 }
 
 function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): number[] | null {
-  const logs = parseEventLogs({ abi: collectionAbi, eventName: ["Issued", "Transfer"], logs: receipt.logs })
+  const logs = parseEventLogs({ abi: issuanceEvents, logs: receipt.logs })
   const ours = logs.filter((log) => isAddressEqual(log.address, contract))
   const issued = ours.find((log) => log.eventName === "Issued")
   const serials = ours
@@ -59,6 +66,12 @@ function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): 
   if (!issued || serials.length !== chip_ids.length) return null
   return (issued.args as { chips: Hex }).chips.toLowerCase() === packedChips(chip_ids) ? serials : null
 }
+
+/** Without the contract's other events, which viem would hash again for each log. */
+const issuanceEvents = [
+  getAbiItem({ abi: collectionAbi, name: "Issued" }),
+  getAbiItem({ abi: collectionAbi, name: "Transfer" }),
+]
 
 /**
  * Returns the serials of units that already have them: if the chain had issued that many by then, the contract had

@@ -289,8 +289,13 @@ async function takeBackSerials({ tx }: Turn, { id, first }: { id: string; first:
 
 /** Returns what the collection's last open transaction issues. */
 async function lastOnItsWay(queries: Queries, collection: CollectionRow): Promise<Issuance | undefined> {
-  const [last] = await issuancesWith(queries, collection, ["allocated", "signed", "sent", "mined"])
-  return last
+  const { address, chain_id } = collection
+  const statuses: TransactionRow["status"][] = ["allocated", "signed", "sent", "mined"]
+  for (const row of await callsWith(queries, { address, chain_id, statuses })) {
+    const [last] = issuancesIn(row, address)
+    if (last) return last
+  }
+  return undefined
 }
 
 /** Returns what transactions with these statuses issue in a collection, last first. */

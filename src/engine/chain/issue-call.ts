@@ -1,4 +1,4 @@
-import { decodeFunctionData, encodeFunctionData, type Hex } from "viem"
+import { decodeFunctionData, encodeFunctionData, getAbiItem, type Hex } from "viem"
 import { collectionAbi } from "./contracts.generated.ts"
 import { firstCollectionAbi } from "./first-contracts.generated.ts"
 import type { Generation } from "./generations.ts"
@@ -30,15 +30,18 @@ export function encodeIssue(
 
 /** Decodes what `encodeIssue` encodes, for either generation. Throws on any other call. */
 export function decodeIssue(data: Hex): Issuance {
-  const { functionName, args } = decodeFunctionData({ abi: [...collectionAbi, ...firstCollectionAbi], data })
-  if (functionName !== "issue") throw new Error(`a call of ${functionName} is not an issuance`)
-  const [first, chips] = args
+  const [first, chips] = decodeFunctionData({ abi: issueAbi, data }).args
   const chip_ids =
     typeof chips === "string"
       ? (chips.slice(2).toUpperCase().match(/.{10}/g) ?? [])
       : chips.map((chip) => chipIdOf(chip))
   return { first: Number(first), chip_ids }
 }
+
+const issueAbi = [
+  getAbiItem({ abi: collectionAbi, name: "issue" }),
+  getAbiItem({ abi: firstCollectionAbi, name: "issue" }),
+]
 
 /** Returns a chip's id from the number that contracts store. */
 export function chipIdOf(chip: number): string {

@@ -12,16 +12,24 @@ import { assertLease, type Lease } from "./leases.ts"
  */
 export async function keepOwn(lane: HeldLane, waiting: Effect[]): Promise<Effect[]> {
   const { lane_id } = lane.lease
-  const byLane = Map.groupBy(waiting, (effect) => laneOf(lane.chain, effect))
+  const byLane = Map.groupBy(waiting, createLaneOf(lane.chain))
   for (const [laneId, moved] of byLane) if (laneId !== lane_id) await moveTo(lane, lane.lease, laneId, moved)
   return byLane.get(lane_id) ?? []
 }
 
-/** Returns the lane that an effect belongs to under the present keys. */
-export function laneOf(chain: ConnectedChain, { input }: Effect): string {
-  return "collection_id" in input
-    ? chain.issuanceLaneId(input.collection_id)
-    : chain.ownershipLaneId(input.unit_id)
+/**
+ * Returns a function that names the lane of an effect under the present keys. Many effects share a collection, whose id
+ * takes long to hash, so each collection is hashed once.
+ */
+export function createLaneOf(chain: ConnectedChain): (effect: Effect) => string {
+  const ofCollections = new Map<string, string>()
+  return ({ input }) => {
+    if (!("collection_id" in input)) return chain.ownershipLaneId(input.unit_id)
+    const { collection_id } = input
+    const laneId = ofCollections.get(collection_id) ?? chain.issuanceLaneId(collection_id)
+    ofCollections.set(collection_id, laneId)
+    return laneId
+  }
 }
 
 /** Moves effects without a transaction, and their collections, to another lane. */

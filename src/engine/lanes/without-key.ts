@@ -9,7 +9,7 @@ import { hasKeyOf, type Signer } from "../chain/signers.ts"
 import { type Effect, effectsIn, jobFor } from "../jobs/job.ts"
 import { inLane, type Lane } from "./held-lane.ts"
 import { assertLease, type Lease } from "./leases.ts"
-import { laneOf, moveTo } from "./moves.ts"
+import { createLaneOf, moveTo } from "./moves.ts"
 import { effectsOf, openTransactions, releaseEffect, type WatchedTransaction } from "./transactions.ts"
 
 /**
@@ -47,7 +47,7 @@ const rowsAtOnce = 1_000
 async function moveEffects(lane: Lane, lease: Lease): Promise<void> {
   const { chain, context } = lane
   const rows = await waitingIn(context.db.read, { queue: laneQueue(lease.lane_id) })
-  const byLane = Map.groupBy(effectsIn(rows), (effect) => laneOf(chain, effect))
+  const byLane = Map.groupBy(effectsIn(rows), createLaneOf(chain))
   for (const [laneId, moved] of byLane) await moveTo(lane, lease, laneId, moved)
 }
 
