@@ -9,6 +9,7 @@ import { readTagUrl } from "../../src/engine/sun/diagnosis/tag-url.ts"
 import {
   earlierKeysAdvice,
   faultsIn,
+  importedAdvice,
   type Verdict,
   verdictAdvice,
 } from "../../src/engine/sun/diagnosis/verdicts.ts"
@@ -580,7 +581,16 @@ describe("each known encoding mistake is diagnosed:", () => {
     expect(ask(uidOnly).advice).toContain("contains no counter, and an old value could be used forever")
   })
 
-  test("what an imported tag lacks is explained without a manifest, which it does not have", () => {
+  test("no advice for an imported tag names a manifest, which it does not have", () => {
+    // An imported chip has one version of its keys only.
+    const never: Verdict[] = ["wrong_key_version"]
+    const advised = Object.entries({ ...verdictAdvice, ...importedAdvice })
+    expect(advised.filter(([, advice]) => advice.includes("manifest")).map(([verdict]) => verdict)).toEqual(
+      never,
+    )
+  })
+
+  test("what an imported tag lacks is explained without a manifest", () => {
     const imported = { ...autumn[0], key_set_id: null, master: null }
     const url = readAddress(tag(), 5)
     for (const [address, mac_input, verdict] of [

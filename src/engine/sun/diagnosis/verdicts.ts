@@ -69,16 +69,57 @@ export const verdictAdvice = {
 
 /** Replaces the advice for a chip that was encoded elsewhere and imported, which has no manifest. */
 export const importedAdvice: Partial<Record<Verdict, string>> = {
+  no_values:
+    "Write another URL to the tag, with placeholders for its values, and file settings that put the values there: the URL on the tag has no place for them.",
+  wrong_parameter:
+    "Write a URL to the tag in which the values are named e, enc and c, or let the page that the tag opens rename them.",
+  mirroring_off:
+    "Write file settings to the tag that enable SDM: it is off, so the URL has its placeholders instead of values.",
+  wrong_offset:
+    "Write file settings to the tag whose offsets are where its URL has the placeholders: now they belong to another URL.",
+  truncated_mirror:
+    "Write the URL to the tag with longer placeholders: one has too few zeros; e and enc need 32, c needs 16. If the tag is right, the URL was cut off on its way here.",
+  plain_mirror:
+    "Write file settings to the tag in which SDMMetaRead names the slot of its meta key: it names none, so the tag mirrors its UID and read counter in plain text.",
+  counter_mirror_missing:
+    "Write file settings to the tag that mirror the read counter, too, and in which SDMMetaRead names the slot of its meta key: the tag mirrors its UID in plain text and no read counter, so its URL never changes.",
+  uid_only:
+    "Write file settings to the tag that mirror the read counter, too (SDMOptions bit 6): its value contains no counter, and an old value could be used forever.",
+  uid_missing:
+    "Write file settings to the tag that mirror the UID, too (SDMOptions bit 7): its value contains only the read counter.",
+  factory_key:
+    "Write the keys to the tag that the chip was imported with: the slot still has the factory key of a new tag (all zeros), which everybody knows.",
+  master_key_on_tag:
+    "Write the keys to the tag that the chip was imported with: a master key is on the tag, and who reads it out has the keys of all tags of its key set.",
+  key_of_another_derivation:
+    "Import the chip again with the keys that are on the tag, which were derived from a master key of this organization; that works until it is first paired or tapped.",
   keys_swapped:
     "Import the chip again with its meta_key and file_key swapped; that works until it is first paired or tapped. After that, the keys on the tag must be swapped.",
+  wrong_key_slot:
+    "Write file settings to the tag in which SDMMetaRead and SDMFileRead name the slots of its meta key and its file key: the tag uses the key of another slot.",
+  wrong_key_set:
+    "Check which tag was scanned: it has other keys than those that the chip was imported with. If it is this chip's tag, import the chip again with the keys that are on it; that works until it is first paired or tapped.",
   wrong_meta_key:
     "Import the chip again with the keys that the tag was really encoded with; that works until it is first paired or tapped. If nobody knows them, use another tag.",
   wrong_file_key:
     "If the URL was not changed on its way here, import the chip again with the file key that the tag was really encoded with; that works until it is first paired or tapped.",
+  mac_missing:
+    "Import the chip again without mac, if its tag is not to send one; that works until it is first paired or tapped. Otherwise write file settings to the tag that add it (c). Once the service knows its UID, it accepts a tap with e alone, which proves less.",
   mac_input:
     "Import the chip again with the text that its MAC covers as its mac_input; that works until it is first paired or tapped. After that, the file settings of the tag must be changed: SDMMACInputOffset must be where the mac_input of the import begins.",
+  enc_missing:
+    "Import the chip again without tamper, if its tag is not to report its wire; that works until it is first paired or tapped. Otherwise write a URL and file settings to the tag that add the encrypted file content (enc). Once the service knows its UID, it accepts a tap with e alone, which proves less.",
   enc_not_ordered:
     "Import the chip again with what its tag sends: tamper, or a mac_input with {enc}; that works until it is first paired or tapped. Only a MAC that covers it proves an enc genuine, so the service rejects any other.",
+  wire_off:
+    "Enable the tamper wire, which is disabled at delivery: SetConfiguration, option 07h, authenticated with slot 0. Then read the tag again.",
+  wire_unreadable: "Write file settings to the tag in which TTStatusOffset is where enc begins.",
+  file_writable:
+    "Write file settings to the tag that let nobody write or change them without a key: anyone with a phone can overwrite the URL of this tag.",
+  not_file_settings:
+    "Send the tag's response to GetFileSettings for file 02h, in hexadecimal, or leave it out.",
+  settings_differ:
+    "Write file settings to the tag that differ from the present ones as the last check says: with these, the service does not understand what the tag sends.",
 }
 
 /** Replaces the advice for a tag that the service accepts as it is, although it was to be re-encoded at a station. */
