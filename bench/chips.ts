@@ -57,7 +57,7 @@ function tell(taps: Taps): void {
       ({ command, seconds, peak_megabytes }) =>
         `${command.padEnd(14)} ${chips} chips  ${seconds.toFixed(1)} s  peak ${peak_megabytes.toFixed(0)} MB (budget ${budgetMegabytes})`,
     ),
-    `${recorded} taps accepted, ${refused} repeats refused, ${others} other answers: ${taps_per_second} a second over HTTP`,
+    `${recorded} taps accepted, ${refused} repeats refused, ${others} other responses: ${taps_per_second} a second over HTTP`,
     ...(is_right ? [] : [`answers: ${JSON.stringify(taps.answers)}`]),
   ]
   report(
@@ -80,7 +80,7 @@ async function encode(station: Fixture): Promise<void> {
   operator(station, "chips encode", ...order, ...written)
 }
 
-/** Runs a command in a process of its own and notes what it took; answers what it printed. */
+/** Runs a command in a process of its own and notes what it took; returns what it printed. */
 function operator(made: Fixture, command: string, ...words: string[]): string {
   const begin = performance.now()
   const peakFile = join(folder, "peak")

@@ -126,5 +126,5 @@ const lines = Object.entries(result).map(
 )
 report(
   { few, many, result, start_milliseconds },
-  `with ${few.taps} and with ${many.taps} taps, the median\n${lines.join("\n")}\n  start to the first answer, with the many: ${Math.round(start_milliseconds)} ms\n`,
+  `with ${few.taps} and with ${many.taps} taps, the median\n${lines.join("\n")}\n  start to the first response, with the many: ${Math.round(start_milliseconds)} ms\n`,
 )

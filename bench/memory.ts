@@ -7,7 +7,7 @@ import { fillDatabase } from "./load/fixture.ts"
 import { numberGiven, report } from "./report.ts"
 
 /**
- * What the service holds in memory while taps come as fast as it answers them, on SQLite. `--taps` says how many; the
+ * What the service holds in memory while taps come as fast as it responds, on SQLite. `--taps` says how many; the
  * slope is that of the second half, when every cache has what it will ever have.
  */
 const most = numberGiven("taps", 2_000_000)

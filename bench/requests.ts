@@ -40,7 +40,7 @@ type CaseResult = {
 }
 
 type Figures = {
-  /** Answers a second, of each slice. */
+  /** Responses a second, of each slice. */
   per_second: number[]
   microseconds_of_processor: number
   p99_milliseconds: number
@@ -190,7 +190,7 @@ function figuresOf(slices: Slice[]): Figures {
   }
 }
 
-/** Requests come when they are due, whether others are answered or not, at half of what the service reached. */
+/** Requests come when they are due, whether others have responses or not, at half of what the service reached. */
 async function compareLatency(
   name: string,
   ours: Child,

@@ -2,7 +2,7 @@ import { ChipUsageError, chipUsage, runChipCommand } from "./dev/tags/commands.t
 import { dataDirOf, processEnvironment } from "./platform/config.ts"
 import { complain, keepFilesPrivate, say } from "./platform/run.ts"
 
-/** `bun run chip …`: software tags. Answers the exit code: 0 done, 1 refused, 2 wrong usage. */
+/** `bun run chip …`: software tags. Returns the exit code: 0 done, 1 refused, 2 wrong usage. */
 async function runChip(words: string[]): Promise<number> {
   if (words.length === 0 || words.some((word) => word === "--help" || word === "-h")) {
     say(chipUsage)

@@ -94,7 +94,7 @@ async function isTaken(folder: string): Promise<boolean> {
   return false
 }
 
-/** Answers false if the service that has the folder ends first. */
+/** Returns false if the service that has the folder ends first. */
 async function comesToRun(folder: string): Promise<boolean> {
   const deadline = performance.now() + startPatienceMilliseconds
   while (performance.now() < deadline) {
@@ -107,7 +107,7 @@ async function comesToRun(folder: string): Promise<boolean> {
   )
 }
 
-/** The running service of a folder, or null if nobody answers. */
+/** The running service of a folder, or null if there is none. */
 async function runningService(folder: string): Promise<DevService | null> {
   const path = join(folder, "dev.json")
   if (!existsSync(path)) return null

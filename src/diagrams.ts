@@ -12,7 +12,7 @@ async function drawMachines(): Promise<number> {
   return 0
 }
 
-/** Answers 1 when a drawing in `machines/` differs from the code. */
+/** Returns 1 if a drawing in `machines/` differs from the code. */
 async function checkDrawings(): Promise<number> {
   const stale = await staleDrawings()
   if (stale.length === 0) return 0

@@ -5,7 +5,7 @@ import { takeFile } from "./platform/file-lock.ts"
 
 /**
  * Runs before each command of `package.json`: installs the missing packages of `bun.lock`, one command at a time,
- * because parallel installs break each other. Needs no package itself. Answers the exit code.
+ * because parallel installs break each other. Needs no package itself. Returns the exit code.
  */
 async function install(): Promise<number> {
   const isOtherBun = Bun.version !== engines.bun
@@ -41,7 +41,7 @@ const unreached = "If the registry can be reached and the disk is not full, dele
 
 const root = join(import.meta.dir, "..")
 
-/** Answers the function that lets the others continue. */
+/** Returns the function that lets the others continue. */
 function waitForOthers(): () => void {
   const file = join(root, "node_modules/.install.db")
   try {

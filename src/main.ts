@@ -11,7 +11,7 @@ import { tell } from "./resources/news/tell.ts"
 /** Load balancers check about once a second whether a process is ready. */
 const noticeMilliseconds = 1_500
 
-// The API process: configuration, database, migrations, server. A signal lets it finish its last answers.
+// The API process: configuration, database, migrations, server. A signal lets it finish its last responses.
 await runUntilStopped(async () => {
   const config = loadConfig(await withFreePort(processEnvironment))
   const world = await openWorld(config, tell)

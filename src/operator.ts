@@ -10,7 +10,7 @@ const terminal = {
 }
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   // The reader, such as `head`, has enough.
-  if (error.code !== "EPIPE") terminal.complain(`operator: the answer cannot be written: ${error.message}\n`)
+  if (error.code !== "EPIPE") terminal.complain(`operator: the output cannot be written: ${error.message}\n`)
   process.exit(1)
 })
 const readEnvironment = () => withDevEnvironment(processEnvironment)

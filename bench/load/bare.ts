@@ -25,7 +25,7 @@ if (anchor === "read") serveReads()
 else serveWrites(await writerFor(anchor))
 app.listen({ port: Number(environment.PORT), hostname: "127.0.0.1", reusePort: false })
 
-/** Hashes the bearer, and answers the same bytes to everybody. */
+/** Hashes the bearer, and sends the same bytes to everybody. */
 function serveReads(): void {
   const body = readFileSync(String(environment.ANSWER_FILE), "utf8")
   app.get("/v1/units/:unit_id", ({ request, set }) => {

@@ -6,7 +6,7 @@ export type Child = {
   port: number
   /** Processor time since its start, and the memory it holds now. */
   spent(): { seconds: number; resident_megabytes: number }
-  /** From its start to its first answer. */
+  /** From its start to its first response. */
   start_milliseconds: number
 }
 
@@ -26,7 +26,7 @@ export function moveAside(): void {
   Bun.spawnSync([taskset, "-a", "-c", "-p", last, `${process.pid}`], { stdout: "ignore" })
 }
 
-/** Starts a server of this project, which listens on PORT, on the first processor; waits for its first answer. */
+/** Starts a server of this project, which listens on PORT, on the first processor; waits for its first response. */
 export async function startChild(script: string, environment: Record<string, string>): Promise<Child> {
   const port = await freePort()
   const begin = performance.now()

@@ -5,7 +5,7 @@ export type WireRequest = Uint8Array | string
 
 export type Load = {
   answers: number
-  /** How many answers had each status. */
+  /** How many responses had each status. */
   statuses: Record<string, number>
   seconds: number
   /** From the moment a request was due to its last byte. */
@@ -121,7 +121,7 @@ async function openConnection(
   return connection
 }
 
-/** Reads on in an answer, whose body has no bytes left once it is whole. */
+/** Reads on in a response, whose body has no bytes left once it is whole. */
 function receive(connection: Connection, bytes: Buffer): void {
   if (connection.bodyBytesLeft >= 0) {
     connection.bodyBytesLeft -= bytes.length

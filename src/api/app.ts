@@ -27,7 +27,7 @@ import { beginVisit, logVisit, type TimedVisit } from "./visits.ts"
 import { nothingHere, welcomePage } from "./welcome/pages.ts"
 
 /**
- * The API as an Elysia app: it routes, and gives every request an id, an answer and a log line. Streams end with
+ * The API as an Elysia app: it routes, and gives every request an id, a response and a log line. Streams end with
  * `stopping`.
  */
 export function createApp(
@@ -55,7 +55,7 @@ export function createApp(
       const origin = request.headers.get("origin")
       if (origin !== null) await origins.refresh()
       if (request.method === "OPTIONS" && !isPreflight(request)) throw noRoute(addresses, request)
-      // Until the caller is known it may read every answer, refusals too.
+      // Until the caller is known it may read every response, errors too.
       if (origin !== null && (origins.anyLetsIn(origin) || isReadableFromAnywhere(request)))
         visit.readable_from = origin
     })
@@ -91,7 +91,7 @@ export function createApp(
         const visit = visits.get(request) as Visit
         return send(request, set, await answerRequest(route, request, params ?? {}, visit))
       },
-      // The answer reads the body itself, after the credential is known.
+      // The body is read later, after the credential is known.
       { parse: "none" },
     )
     if (route.method === "GET" && route.path.startsWith("/v1/"))
@@ -109,7 +109,7 @@ const serverSettings = {
     development: false,
     // Two processes on one port would silently share its requests.
     reusePort: false,
-    // Beyond this Bun would answer by itself, without an envelope. Unread bodies are discarded as they come.
+    // Beyond this Bun would respond by itself, without an envelope. Unread bodies are discarded as they come.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     // A load balancer loses requests on a connection that we close first; most keep idle ones for 60 seconds.
     idleTimeout: 75,
@@ -129,7 +129,7 @@ type RouteRequest = { request: Request; set: ResponseSettings; params?: Record<s
 
 type ResponseSettings = { status?: number | string; headers: Record<string, string | number> }
 
-/** Turns answers into responses, each with its log line. */
+/** Turns `Answer`s into responses of Elysia, each with its log line. */
 function createSend(context: Context, visits: Visits) {
   const belowPath = createBelowPath(context.config.api_base_url)
   return (
@@ -184,7 +184,7 @@ function bytesOf(texts: TextStream, broken: (error: unknown) => void): ReadableS
   })
 }
 
-/** A browser opening a page; the API itself answers everybody in JSON. */
+/** A browser opening a page; the API itself responds to everybody in JSON. */
 function isOpenedByPerson(request: Request): boolean {
   const isApi = pathOf(request).startsWith("/v1")
   return request.method === "GET" && !isApi && wantsHtml(request.headers.get("accept") ?? "")

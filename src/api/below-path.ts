@@ -3,8 +3,8 @@ import type { Answer, FileAnswer, StreamAnswer } from "../http/envelope.ts"
 type AnyAnswer = Answer | FileAnswer | StreamAnswer
 
 /**
- * Gives answers to a service whose `API_BASE_URL` has a path, which a proxy takes off each request: the addresses in
- * `Location` and in the links of pages begin with that path. Without a path every answer is as it was.
+ * Adapts responses to an `API_BASE_URL` with a path, which a proxy takes off each request: the URLs in `Location` and in
+ * the links of pages begin with that path. Without a path every response stays as it is.
  */
 export function createBelowPath(apiBaseUrl: string): (answer: AnyAnswer) => AnyAnswer {
   const path = new URL(apiBaseUrl).pathname.replace(/\/$/, "")
@@ -21,7 +21,7 @@ export function createBelowPath(apiBaseUrl: string): (answer: AnyAnswer) => AnyA
   }
 }
 
-/** How addresses begin in texts of the service's own; what others wrote has no such quotation marks in HTML. */
+/** How links begin in the service's own texts; what others wrote has no such quotation marks in HTML. */
 const linked: [type: string, links: RegExp][] = [
   ["text/html", /((?:href|src|action)="|url\(")\/(?!\/)/g],
   ["text/css", /(url\(")\/(?!\/)/g],

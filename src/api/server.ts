@@ -5,12 +5,12 @@ import { routes } from "./routes.ts"
 
 type Server = {
   base_url: string
-  /** Makes clients leave: from now on each answer closes its connection, and streams end. */
+  /** Makes clients leave: from now on each response closes its connection, and streams end. */
   announceStop(): void
   stop(): Promise<void>
 }
 
-/** Answers requests on the configured port until it is stopped. Throws `StartError` if it cannot listen there. */
+/** Serves requests on the configured port until it is stopped. Throws `StartError` if it cannot listen there. */
 export async function startServer(context: Context): Promise<Server> {
   const { host, port, api_base_url } = context.config
   const stopping = new AbortController()

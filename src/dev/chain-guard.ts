@@ -1,6 +1,6 @@
 /**
  * A proxy that refuses web pages: anvil would otherwise obey any page that a developer visits. Browsers name the page
- * that asks; programs name none. `onSend` gets the chain's answer to whatever sends a transaction.
+ * that asks; programs name none. `onSend` gets the chain's response to whatever sends a transaction.
  */
 export function startChainGuard(
   port: number,

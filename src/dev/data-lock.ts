@@ -16,7 +16,7 @@ export function isFolderLocked(folder: string): boolean {
   return unlock === null
 }
 
-/** Keeps other demos that have no service to use away from the folder, or answers null where one of them has it. */
+/** Keeps other demos that have no service to use away from the folder, or returns null if one of them has it. */
 export function lockForDemo(folder: string): (() => void) | null {
   return take(folder, 0, "demo.lock.db")
 }

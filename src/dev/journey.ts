@@ -171,7 +171,7 @@ function connect(find: FindService, sessionToken?: string): ServiceClient {
   })
 }
 
-/** Taps a test chip; its value is verified like that of any chip. Answers the session token. */
+/** Taps a test chip; its value is verified like that of any chip. Returns the session token. */
 async function tap(api: ServiceClient, chipId: string): Promise<string> {
   const { chip_id, e } = await dataOf(api.POST("/v1/test-helpers/taps", { body: { chip_id: chipId } }))
   const { session_token } = await dataOf(api.POST("/v1/taps", { body: { chip_id, e } }))

@@ -8,7 +8,7 @@ type TestWallet = {
 }
 
 /**
- * Sends `{ from, to, data }` from one of the development wallets and answers the hash. JSON only, so that a page of
+ * Sends `{ from, to, data }` from one of the development wallets and returns the hash. JSON only, so that a page of
  * another origin would need a preflight, which fails.
  */
 export async function sendFromTestWallet(

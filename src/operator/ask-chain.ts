@@ -3,7 +3,7 @@ import { createRpc, type Rpc, rawMessage } from "../engine/chain/rpc.ts"
 import type { ChainConfig } from "../platform/chain-settings.ts"
 import type { Context } from "../platform/context.ts"
 
-/** A client for when people wait for the answer: each provider gets two seconds, and none is asked twice. */
+/** A client for when people are waiting: each provider gets two seconds, and none is asked twice. */
 export function createQuickClient(chain: ChainConfig, providers = createQuickProviders(chain)): Rpc {
   return createRpc(chain, providers.transport)
 }

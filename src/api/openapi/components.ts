@@ -133,7 +133,7 @@ export const errorSchema: JsonSchema = {
   },
 }
 
-/** An answer with this code, as it is on the wire. */
+/** A response with this code, as it is on the wire. */
 export function errorExample(code: ErrorCode, docs_url: string) {
   const { title } = errorCatalogue[code]
   const error = {

@@ -319,7 +319,7 @@ function isWorthWaiting(code: ErrorCode): boolean {
   return status === 409 && retryable
 }
 
-/** The codes that an operation can answer: its own, and those implied by its declaration. */
+/** The error codes that an operation can return: its own, and those implied by its declaration. */
 export function codesOf(route: Route): ErrorCode[] {
   if (isOpen(route)) return ["internal.error"]
   const fromBrowsers = route.credentials.some((kind) => kind !== "api_key")

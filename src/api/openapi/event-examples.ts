@@ -1,4 +1,4 @@
-/** The examples of events and webhook endpoints, told of the unit, collection and claim of the one story. */
+/** The examples of events and webhook endpoints, about the unit, collection and claim of the other examples. */
 export function eventExamplesOf({ unit_id, collection_id, claim, page }: Story) {
   const event = {
     id: "0199fc1b-2f4a-7b18-8c5d-3e7a9f1b2c09",

@@ -1,7 +1,7 @@
 import { verdictAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
 import { eventExamplesOf } from "./event-examples.ts"
 
-/** What is sent and answered; `also` is an exchange that ends with the operation's other status. */
+/** A request and its response; `also` is an exchange that ends with the operation's other status. */
 export type Example = {
   request?: unknown
   response?: unknown

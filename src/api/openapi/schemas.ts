@@ -8,12 +8,12 @@ export function documentedSchema(schema: TSchema): JsonSchema {
   return schema.title ? reference(schema.title) : inlined(schema)
 }
 
-/** The same for an answer: fields may be added at any time, so none of its objects is closed. */
+/** The same for a response: fields may be added at any time, so none of its objects is closed. */
 export function answeredSchema(schema: TSchema): JsonSchema {
   return opened(documentedSchema(schema)) as JsonSchema
 }
 
-/** All named schemas within the given ones; those of answers are open. Throws if two different ones share a name. */
+/** All named schemas within the given ones; those of responses are open. Throws if two different ones share a name. */
 export function documentedComponents(
   sent: readonly TSchema[],
   answered: readonly TSchema[],

@@ -31,7 +31,7 @@ export async function* linesOfManifest(path: string): AsyncGenerator<ManifestLin
 }
 
 /**
- * Encodes `present`, or a new tag, as a station would; answers the same object if nothing changes. As with hardware,
+ * Encodes `present`, or a new tag, as a station would; returns the same object if nothing changes. As with hardware,
  * changing a key takes the previous one, and the counter restarts. Throws `EncodingRefused`.
  */
 export function encodeTag(present: BoxedTag | null, line: ManifestLine): BoxedTag {

@@ -21,7 +21,7 @@ export class TapRefused extends Error {
   override name = "TapRefused"
 }
 
-/** Reads a tag as a phone does: advances its counter and answers the address it shows. Throws `TapRefused`. */
+/** Reads a tag as a phone does: advances its counter and returns the URL it shows. Throws `TapRefused`. */
 export function tapTag(box: TagBox, chipId: string, mistakes: TapMistakes): { url: string; counter: number } {
   const { replay, skip } = mistakes
   if (mistakes.tampered) breakWire(box, chipId)

@@ -19,11 +19,11 @@ export type Command = {
   needs?: "unchecked world"
   /** Options without a value. */
   flags?: string[]
-  /** Parses what it was given, or throws `UsageError`; answers what to do once the world is open. */
+  /** Parses what it was given, or throws `UsageError`; returns what to do once the world is open. */
   plan(values: Values): (world: World) => Promise<Output>
 }
 
-/** What a command answers. `isRefusal`: it ran and found something wrong, so it exits with 1. */
+/** What a command shows. `isRefusal`: it ran and found something wrong, so it exits with 1. */
 export type Output = (ShortOutput | LongOutput) & { isRefusal?: boolean }
 
 /** The document for `--json`, and the same as text. */

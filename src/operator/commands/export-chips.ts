@@ -50,7 +50,7 @@ const json: Format = {
   end: "\n]\n",
 }
 
-/** Answers how many rows were written. */
+/** Returns how many rows were written. */
 async function writeRows(path: string, format: Format, rows: AsyncIterable<ExportedChip>): Promise<number> {
   let count = 0
   async function* texts() {

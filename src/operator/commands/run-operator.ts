@@ -12,12 +12,12 @@ import { OperatorRefusal } from "../verbs/refusal.ts"
 import { type Command, type Output, parseValues, UsageError } from "./command.ts"
 import { commands } from "./commands.ts"
 
-/** Where a command prints its answer and its complaints. */
+/** Where a command prints its output and its errors. */
 export type Terminal = { print(text: string): void | Promise<void>; complain(text: string): void }
 
 /**
  * Runs one operator command on the service that the environment configures; the environment is read only if the
- * command is well formed. Answers the exit code: 0 done, 1 refused or failed, 2 wrong usage.
+ * command is well formed. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage.
  */
 export async function runOperator(
   readEnvironment: () => Environment,
@@ -58,7 +58,7 @@ function jsonText(document: Record<string, unknown>): string {
   return `${JSON.stringify(document, null, 2)}\n`
 }
 
-/** Answers the exit code, once the output is shown, whose later pieces are read while the world is open. */
+/** Returns the exit code after showing the output, whose later pieces are read while the world is open. */
 async function runCommand(
   readEnvironment: () => Environment,
   words: string[],

@@ -164,7 +164,7 @@ async function readWork(queries: Queries, now: Date, gauges: Gauges): Promise<vo
   }
 }
 
-/** Each kind by itself, because only then SQLite looks at nothing but the index, in whose words it is asked. */
+/** Each kind by itself, because only then SQLite reads nothing but the index, like which this is phrased. */
 const openOf = query((db, { src }: Given<{ src: string }>) =>
   db
     .select({ open: count(), oldest: min(effects.created_at) })
@@ -196,14 +196,14 @@ function secondsSince(at: Date, now: Date): number {
   return Math.max(0, (now.getTime() - at.getTime()) / 1000)
 }
 
-/** Absent, too, while the database does not answer. */
+/** Also absent while the database does not respond. */
 async function readClock({ db, clock }: Context, gauges: Gauges): Promise<void> {
   const offset = db.engine === "sqlite" ? null : await inTime(clockOffset(db.read, clock)).catch(() => null)
   if (offset === null) return gauges.registry.removeSingleMetric("service_clock_offset_seconds")
   gauges.clock_offset.set(offset)
 }
 
-/** In seconds, the smallest possible: a slow answer must not make a clock look wrong. */
+/** In seconds, the smallest possible: a slow response must not make a clock look wrong. */
 async function clockOffset(queries: Queries, clock: Context["clock"]): Promise<number> {
   const asked = clock().getTime()
   const [row] = await queries.ask({ text: "select extract(epoch from clock_timestamp())" }, [])

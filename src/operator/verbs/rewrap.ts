@@ -45,7 +45,7 @@ type SealedKind<Row extends SealedRow = SealedRow> = {
   read(queries: Queries, after: Row | null): Promise<Row[]>
   /** Null if the row is already sealed under the current secret. */
   anew(secret: Secret, row: Row): string | null
-  /** Answers an empty list if the row has changed since it was read. */
+  /** Returns an empty list if the row has changed since it was read. */
   store(tx: Queries, row: Row, sealed: string): Promise<unknown[]>
 }
 

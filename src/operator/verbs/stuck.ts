@@ -76,11 +76,11 @@ const oldestOf = query((db, { queue }: Given<{ queue: string }>) =>
 )
 
 /**
- * An authorization waits for somebody's wallet until its deadline, and is not stuck for that. Those first of which nobody
- * can tell what became of them.
+ * An authorization waits for somebody's wallet until its deadline, and is not stuck until then. Those whose outcome could
+ * not be read come first.
  */
 const watchedInVain = query((db, { before }: Given<{ before: string }>) => {
-  // In the words of the index in migrations/0030_open_effects.sql.
+  // Phrased like the index in migrations/0030_open_effects.sql.
   const isWatched = and(eq(effects.src, "watchAuthorization"), gte(effects.src, "watchAuthorization"))
   const deadline = sql`case when ${effects.last_error} is null then ${effects.input} ->> 'deadline_at' else '' end`
   return firstOpen(db, and(isWatched, lt(deadline, before)), deadline)
