@@ -40,8 +40,8 @@ does not answer, its collections are left out, the others are compared all the s
 type Unanswered = { collection_id: string; chain_id: number; because: string }
 
 /**
- * One after the other: each may read a contract's events down to its deployment. If a chain fails for one collection, the
- * others are still compared; a chain that does not respond at all is not asked for further collections.
+ * One after the other: each may read a contract's events down to its deployment. If a chain fails for one collection,
+ * the others are still compared; a chain that does not respond at all is not asked for further collections.
  */
 async function compareAll(
   { chains, context }: World,

@@ -76,8 +76,8 @@ const oldestOf = query((db, { queue }: Given<{ queue: string }>) =>
 )
 
 /**
- * An authorization waits for somebody's wallet until its deadline, and is not stuck until then. Those whose outcome could
- * not be read come first.
+ * An authorization waits for somebody's wallet until its deadline, and is not stuck until then. Those whose outcome
+ * could not be read come first.
  */
 const watchedInVain = query((db, { before }: Given<{ before: string }>) => {
   // Phrased like the index in migrations/0030_open_effects.sql.
