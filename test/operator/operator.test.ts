@@ -27,7 +27,14 @@ import { startChain } from "../harness/contracts.ts"
 import { type Call, startLesserNode, withoutPending } from "../harness/lesser-node.ts"
 import { alice, bob, contextWithChain, sessionOf, transfer } from "../harness/ownership.ts"
 import { neverRotated } from "../harness/secret.ts"
-import { activeCollection, newUnit, pair, settle, type TestService } from "../harness/services.ts"
+import {
+  activeCollection,
+  createCaller,
+  newUnit,
+  pair,
+  settle,
+  type TestService,
+} from "../harness/services.ts"
 
 // The commands as the CLI runs them, next to a folder like the one that a dev service leaves.
 
@@ -931,6 +938,25 @@ describe("work", () => {
     expect((await operator("retry", id)).code).toBe(0)
     await settle(earlier(), id, { transaction_hash: "0x01" })
     expect(await stuckEntry(id)).toBeUndefined()
+  })
+
+  test("waits behind the earlier work of its kind and organization, not behind that of others", async () => {
+    const pairedUnitOf = async (brand: Caller) => {
+      const { id } = await newUnit(earlier(), brand, await activeCollection(earlier(), brand))
+      await pair(earlier(), brand, { unit_id: id, is_test: true })
+      return id
+    }
+    const brand = await createCaller(earlier())
+    const ids = [
+      await pairedUnitOf(await createCaller(earlier())),
+      await pairedUnitOf(brand),
+      await pairedUnitOf(brand),
+    ]
+    const waits = await Promise.all(ids.map(async (id) => (await operator("explain", id)).document.waits_for))
+    const behind = "; 1 effect of its kind and organization is ahead of it there"
+    expect(waits.map((text) => text.endsWith(behind))).toEqual([false, false, true])
+    expect(waits[1]).not.toContain("ahead of it")
+    for (const id of ids) await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })
 
   test("that waits for a wallet to submit a transaction is not stuck", async () => {

@@ -70,22 +70,24 @@ function isHeldUpBy(work: Work, { chain_id, variable }: KeyFault): boolean {
   )
 }
 
-/** How much work is ahead of it in its lane, if nothing else holds it up. */
+/** How much work of its kind and organization is before it in its lane, where organizations take turns. */
 async function placeInTurn(queries: Queries, { effect, transaction }: Work): Promise<string> {
-  if (transaction || effect.src === "watchAuthorization") return ""
+  const { queue, src, organization_id, id } = effect
+  if (transaction || src === "watchAuthorization") return ""
+  const isOfSameOwner = organization_id
+    ? eq(effects.organization_id, organization_id)
+    : isNull(effects.organization_id)
+  const isBefore = and(isOfSameOwner, eq(effects.src, src), lt(effects.id, id))
   const [before] = await queries
     .select({ effects: count() })
     .from(effects)
     .where(
-      and(
-        eq(effects.queue, effect.queue),
-        eq(effects.status, "open"),
-        isNull(effects.transaction_id),
-        lt(effects.id, effect.id),
-      ),
+      and(eq(effects.queue, queue), eq(effects.status, "open"), isNull(effects.transaction_id), isBefore),
     )
   const number = Number(before?.effects ?? 0)
-  return number === 0 ? "" : `; ${number} ${number === 1 ? "effect is" : "effects are"} ahead of it there`
+  return number === 0
+    ? ""
+    : `; ${number} ${number === 1 ? "effect" : "effects"} of its kind and organization ${number === 1 ? "is" : "are"} ahead of it there`
 }
 
 async function deliveryOf(queries: Queries, actor: ActorRow): Promise<string> {
