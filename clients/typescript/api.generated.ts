@@ -8174,7 +8174,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description There is no redirect, or no such chip: a page that says so, the same for both. */
+            /** @description There is no redirect, or no such chip: a page that says so, the same for both, in the language that `Accept-Language` prefers. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

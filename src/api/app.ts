@@ -74,9 +74,13 @@ export function createApp(
     app.get(patternOf(page.path), async ({ request, set, params }: RouteRequest) => {
       if (page.bucket) await holdClient(page.bucket, request, set)
       const query = new URLSearchParams(/\?[^#]*/.exec(request.url)?.[0])
-      const accept = request.headers.get("accept") ?? ""
-      const if_none_match = request.headers.get("if-none-match")
-      const opened = await page.open(context, { params: params ?? {}, query, accept, if_none_match })
+      const opened = await page.open(context, {
+        params: params ?? {},
+        query,
+        accept: request.headers.get("accept") ?? "",
+        accept_language: request.headers.get("accept-language") ?? "",
+        if_none_match: request.headers.get("if-none-match"),
+      })
       return send(request, set, answerOfPage(opened))
     })
 

@@ -15,6 +15,7 @@ export type Page = {
       params: Record<string, string>
       query: URLSearchParams
       accept: string
+      accept_language: string
       if_none_match: string | null
     },
   ): Promise<PageAnswer>

@@ -17,10 +17,12 @@ export function trusted(markup: string): Markup {
   return raw(markup)
 }
 
-/** Returns a complete page from its title and the parts of its head and body. */
-export function webPage({ title, head, body }: { title: string; head: Markup; body: Markup }): string {
+type WebPage = { title: string; head: Markup; body: Markup; language?: string }
+
+/** Returns a complete page from its title and the parts of its head and body; in English, unless it has a language. */
+export function webPage({ title, head, body, language = "en" }: WebPage): string {
   return String(html`<!doctype html>
-<html lang="en">
+<html lang="${language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import { and, eq } from "drizzle-orm"
 import { chips, taps } from "../../src/db/schema.ts"
+import { landingTexts } from "../../src/resources/taps/landing-texts.ts"
 import {
   ask,
   type Customer,
@@ -156,6 +157,28 @@ describe("without a redirect", () => {
     expect(text).not.toMatch(/<script|<img|<link|style=|https?:/)
   })
 
+  test.each([
+    ["de-CH,de;q=0.9,en;q=0.8", "de"],
+    ["sv-SE,sv;q=0.9,fr-CA;q=0.5,en;q=0.4", "fr"],
+    ["en;q=0.1, pt-BR", "pt"],
+    ["zh-TW", "zh-Hant"],
+    ["zh-CN,zh;q=0.9", "zh-Hans"],
+    ["de;q=0,ja;q=0.1", "ja"],
+    ["AR-ae", "ar"],
+    ["sr-Latn", "en"],
+    ["*", "en"],
+    ["!;q=x,,;;", "en"],
+    ["", "en"],
+  ])("the page is in the language that the phone prefers of those it has: %s", async (asked, language) => {
+    const { headers, text } = await open("/t/00000000AA", "GET", { "accept-language": asked })
+    expect([headers.get("content-language"), headers.get("vary")]).toEqual([
+      language,
+      "Accept-Language, Origin",
+    ])
+    expect(text).toContain(`<html lang="${language}">`)
+    expect(text).toContain(`<h1>${landingTexts[language]?.title}</h1>`)
+  })
+
   test("another method gets 405", async () => {
     const { status, headers } = await open("/t/00000000AA", "POST")
     expect([status, headers.get("allow")]).toEqual([405, "GET"])
@@ -172,7 +195,7 @@ async function tappable(redirect_url: string | null = null) {
   return { ...visitor, unit: body }
 }
 
-async function open(path: string, method = "GET") {
-  const response = await fetch(`${service.base_url}${path}`, { method, redirect: "manual" })
+async function open(path: string, method = "GET", headers: Record<string, string> = {}) {
+  const response = await fetch(`${service.base_url}${path}`, { method, headers, redirect: "manual" })
   return { status: response.status, headers: response.headers, text: await response.text() }
 }

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox"
 import type { DocumentedPage } from "../../http/page.ts"
 import { chipId } from "../../platform/fields.ts"
 import { parseChipId } from "../../platform/ids.ts"
-import { landingPage } from "./landing-page.ts"
+import { landingHtml, landingPage } from "./landing-page.ts"
 import { findRedirect } from "./service.ts"
 
 /**
@@ -31,15 +31,16 @@ export const tapRedirect: DocumentedPage = {
           "The URL of that page, with `service_chip_id`, `service_e`, `service_c` and `service_enc` in upper case.",
       },
       200: {
-        description: "There is no redirect, or no such chip: a page that says so, the same for both.",
-        html: landingPage.body,
+        description:
+          "There is no redirect, or no such chip: a page that says so, the same for both, in the language that `Accept-Language` prefers.",
+        html: landingHtml("en"),
       },
     },
   },
-  async open(context, { params, query }) {
+  async open(context, { params, query, accept_language }) {
     const chip_id = parseChipId(params.chip_id ?? "")
     const redirect = chip_id && (await findRedirect(context.db.read, chip_id))
-    if (!redirect) return landingPage
+    if (!redirect) return landingPage(accept_language)
     const e = hexadecimal(query.get("e"), 32)
     const c = hexadecimal(query.get("c"), 16)
     const enc = hexadecimal(query.get("enc"), 32)
