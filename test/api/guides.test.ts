@@ -39,7 +39,7 @@ describe("the guides, run from first to last", () => {
   }, 90_000)
 
   test.concurrent("come after the README's first requests, which work in bash, too", async () => {
-    const [, block = ""] = /^## First requests\n\n```sh\n([\s\S]*?)^```$/m.exec(await readme()) ?? []
+    const [, block = ""] = /^## First requests\n[\s\S]*?```sh\n([\s\S]*?)^```$/m.exec(await readme()) ?? []
     const printed = await inBash(block.replace("http://localhost:3000", dev.service.base_url))
     expect(printed.match(/"status":"claimed"/g)).toHaveLength(1)
   }, 90_000)
@@ -47,6 +47,13 @@ describe("the guides, run from first to last", () => {
   test("contain no shell command that bash cannot parse", async () => {
     const child = Bun.spawn(["bash", "-n"], { stdin: new Blob([blocksOf("sh").join("\n")]), stderr: "pipe" })
     expect(await new Response(child.stderr).text()).toBe("")
+  })
+
+  test("have no comments after commands, which an interactive zsh passes on as arguments", async () => {
+    const sections = /^## Run it\n[\s\S]*?(?=^## How it is built)/m.exec(await readme())?.[0] ?? ""
+    const first = [...sections.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text)
+    expect(first).not.toEqual([])
+    expect([...blocksOf("bash", "sh"), ...first].join("\n")).not.toMatch(/ # |^#/m)
   })
 
   test("work in TypeScript with either kind of wallet, and every operation's snippet compiles", async () => {
