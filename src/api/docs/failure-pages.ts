@@ -57,12 +57,16 @@ function answerOf(document: Document, code: FailureCode): string {
   const { operation, answer } = failurePages[code]
   const asked = operationNamed(document, operation)
   const { id } = firstExample(asked.operation.responses["200"]?.content) as { id: string }
-  const shown = { id, ...(answer ?? { status: "failed", failure: { code, message: failures[code] } }) }
+  const shown = { id, ...(answer ?? { status: "failed", failure: shownFailure(code) }) }
   return `What [${asked.operation.summary}](${operationPath(asked.operation)}) returns from then on, in part:
 
 \`\`\`json
 ${JSON.stringify(shown, null, 2)}
 \`\`\``
+}
+
+function shownFailure(code: FailureCode): { code: FailureCode; message: string } {
+  return { code, message: failures[code] }
 }
 
 type FailurePage = {
@@ -78,7 +82,7 @@ type FailurePage = {
 const failurePages: Record<FailureCode, FailurePage> = {
   "collection.deployment_reverted": {
     operation: "getCollection",
-    answer: { contract: { status: "failed" } },
+    answer: { contract: { status: "failed" }, failure: shownFailure("collection.deployment_reverted") },
     happened:
       "The deployment of the collection's contract was executed on chain and reverted. A lack of gas, funds or a role does not cause this: then the deployment waits and continues by itself.",
     fix: "Tell the operator of the service the collection's id. `operator explain` shows the reason, `operator retry` deploys again, to the same address.",
@@ -136,11 +140,11 @@ const failurePages: Record<FailureCode, FailurePage> = {
   },
   "webhook_endpoint.given_up": {
     operation: "getWebhookEndpoint",
-    answer: { status: "paused" },
+    answer: { status: "paused", failure: shownFailure("webhook_endpoint.given_up") },
     happened:
       "One event was sent to the endpoint ten times over about three days, and no attempt got a 2xx within 10 seconds. The endpoint is paused, and the events that wait for it are kept.",
     fix: "Look at the deliveries to see how the endpoint responded, and fix it. Then set `status` to `enabled`: the waiting events are sent in order.",
-    related: ["webhook_endpoint.not_found"],
+    related: ["webhook_endpoint.paused", "webhook_endpoint.not_found"],
   },
   "internal.error": {
     operation: "getClaim",
