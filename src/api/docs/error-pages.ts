@@ -39,7 +39,7 @@ export function errorMarkdown(
   const asked = operationNamed(document, operation)
   return `# \`${code}\`
 
-${title} Status ${status}${code === "internal.error" ? " or 503" : ""}. ${retryable ? "The same request may succeed later." : "The same request will fail again."}
+${title} Status ${status}${code === "internal.error" ? " or 503" : ""}. ${retryable ? "The same request may succeed later." : "The same request fails again until the cause is removed."}
 
 ## What happened
 
