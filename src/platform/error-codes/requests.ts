@@ -17,7 +17,7 @@ export const requestErrors = {
     retryable: false,
     title: "The credential is missing, malformed or of the wrong kind.",
     happened:
-      "The `Authorization` header is missing or malformed, the key is unknown or revoked, or the credential is of a kind that this operation does not accept.",
+      "The `Authorization` header is missing or malformed, the key is unknown, revoked or expired, or the credential is of a kind that this operation does not accept.",
     fix: "Send exactly one header `Authorization: Bearer <token>`. The message says which kind the operation needs: an API key starts with `end_sk_`, a session token with `end_sess_`, a publishable key with `end_pk_live_`. Claims and transfers are made with a session token, never with an API key.",
     operation: "getSettings",
     related: ["session_token.invalid_or_expired", "auth.forbidden"],
