@@ -57,7 +57,7 @@ export const requestErrors = {
     retryable: false,
     title: "There is nothing at this URL.",
     happened: "No operation, page or public document has this URL.",
-    fix: "Compare the path with the list of operations. All but those of the service itself begin with `/v1`, and none ends with a slash.",
+    fix: "Compare the path with the list of operations. Nearly all begin with `/v1`, and only `/` ends with a slash. A public document of a token exists once the token is issued.",
     operation: "getWelcome",
     related: ["request.method_not_allowed", "unit.not_found", "chip.not_found"],
   },
