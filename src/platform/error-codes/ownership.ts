@@ -17,7 +17,7 @@ export const ownershipErrors = {
     title: "A claim of this unit is in progress.",
     happened:
       "The service is sending a claim of this unit, or this session already has 5 open claims for wallets to send. Open claims of other sessions do not block you.",
-    fix: "Poll the claim until it is final. If it ends `expired` or `failed`, create a new claim.",
+    fix: "Poll the claim until it is final. If it ends `expired` or `failed`, create a new claim. With 5 open claims for wallets, let the recipient send one of them, wait until they expire after 30 minutes, or tap again.",
     operation: "getClaim",
     related: ["transfer.in_progress", "claim.already_claimed"],
   },
