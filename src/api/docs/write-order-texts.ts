@@ -12,6 +12,6 @@ export const stepTexts: Record<(typeof writeTamperOrder)[number]["step"], string
   read_back_key: "GetKeyVersion, then authenticate with the new key.",
   change_file_settings:
     "ChangeFileSettings of file 02h to file_settings_hex, which switches the one-time values on and locks the file.",
-  read_back_file_settings: "GetFileSettings, and compare.",
+  read_back_file_settings: "GetFileSettings, and compare the response with file_settings_answer_hex.",
   read_address: "read the tag as a phone does and keep the URL for the check below.",
 }
