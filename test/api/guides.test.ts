@@ -132,7 +132,7 @@ function storyOf(wallet: "viem" | "wagmi", index: number): string {
   const lines = blocksOf("ts", wallet).join("\n").replaceAll("end_sk_…", api_key).split("\n")
   const imports = new Set(lines.filter((line) => line.startsWith("import ")))
   return `import { connect, createConfig, mock } from "@wagmi/core"
-import { createWalletClient, custom, type Hex, http } from "viem"
+import { createWalletClient, custom, http } from "viem"
 import { privateKeyToAccount } from "viem/accounts"
 import { foundry, mainnet } from "viem/chains"
 ${[...imports].join("\n")}
