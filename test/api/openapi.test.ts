@@ -86,6 +86,13 @@ describe("the OpenAPI document", () => {
     await service.close()
   })
 
+  test("documents 403 wherever a credential is taken, because its organization may be suspended", () => {
+    const silent = operations.filter(
+      ({ operation }) => operation.security.length > 0 && !operation.responses["403"],
+    )
+    expect(silent.map(({ path, method }) => `${method} ${path}`)).toEqual([])
+  })
+
   test("describes every request and response field", () => {
     const bare = Object.entries(document.components.schemas).flatMap(([name, schema]) =>
       Object.entries((schema.properties ?? {}) as Record<string, { description?: string }>)

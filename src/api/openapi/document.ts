@@ -322,12 +322,11 @@ function isWorthWaiting(code: ErrorCode): boolean {
 /** The error codes that an operation can return: its own, and those implied by its declaration. */
 export function codesOf(route: Route): ErrorCode[] {
   if (isOpen(route)) return ["internal.error"]
-  const fromBrowsers = route.credentials.some((kind) => kind !== "api_key")
   const codes: ErrorCode[] = [
     "validation.failed",
     "auth.unauthorized",
     ...(route.credentials.includes("session_token") ? ["session_token.invalid_or_expired" as const] : []),
-    ...(fromBrowsers ? ["auth.forbidden" as const] : []),
+    "auth.forbidden",
     ...route.errors,
     ...(route.body ? (["request.too_large", "request.unsupported_media_type"] as const) : []),
     ...(route.idempotent ? (["idempotency.key_conflict", "idempotency.in_progress"] as const) : []),
