@@ -41,7 +41,7 @@ test("the receiver in the documentation has fifteen lines and works as printed",
     const said = async (stream: ReadableStream<Uint8Array>) =>
       new TextDecoder().decode((await stream.getReader().read()).value)
     expect(await said(child.stdout)).toBe(`${event.id} claim.claimed ${event.unit_id}\n`)
-    expect(await said(child.stderr)).toBe("refused: No matching signature found\n")
+    expect(await said(child.stderr)).toBe("rejected: No matching signature found\n")
   } finally {
     child.kill()
     await child.exited

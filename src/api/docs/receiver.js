@@ -9,7 +9,7 @@ createServer(async (request, response) => {
     process.stdout.write(`${event.id} ${event.type} ${event.unit_id}\n`)
     response.writeHead(204).end()
   } catch (error) {
-    process.stderr.write(`refused: ${error.message}\n`)
+    process.stderr.write(`rejected: ${error.message}\n`)
     response.writeHead(400).end()
   }
 }).listen(Number(process.env.PORT ?? 4000))
