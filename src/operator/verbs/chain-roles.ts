@@ -145,9 +145,12 @@ export async function setAuthorizer(
   const { authorizer, previous } = await readAuthorizers(chain)
   if (isAddressEqual(account, authorizer) && seconds !== 0n && seconds >= previous.until) {
     const end = previous.until === 0n ? "has ended" : `holds until ${timeOf(previous.until)}`
+    const before = isAddressEqual(previous.account, zeroAddress)
+      ? "there is none before it"
+      : `what ${previous.account} signed ${end}`
     throw new OperatorRefusal(
       "authorizer.is_named",
-      `${account} is already the authorizer, and what ${previous.account} signed ${end}: setting it again may only end that sooner, as --overlap-hours 0 does`,
+      `${account} is already the authorizer, and ${before}: setting it again may only end an overlap sooner, as --overlap-hours 0 does`,
     )
   }
   const data = encodeFunctionData({
@@ -155,8 +158,8 @@ export async function setAuthorizer(
     functionName: "setAuthorizer",
     args: [account, seconds],
   })
-  const before = until === null ? "ends at once" : `holds until ${timeOf(seconds)}`
-  const does = `makes ${account} the authorizer; what the previous one signed ${before}`
+  const overlap = until === null ? "ends at once" : `holds until ${timeOf(seconds)}`
+  const does = `makes ${account} the authorizer; what the previous one signed ${overlap}`
   return callOf(chain, data, does)
 }
 
