@@ -31,6 +31,16 @@ async function operator(...words: string[]): Promise<Run> {
   return { code, document: code === 2 ? null : JSON.parse(said.printed), complaint: said.complaint }
 }
 
+/** What a command prints for people. */
+async function shown(...words: string[]): Promise<string> {
+  let printed = ""
+  const print = (text: string) => {
+    printed += text
+  }
+  expect(await runOperator(() => stage.environment, { print, complain: () => {} }, words)).toBe(0)
+  return printed.trimEnd()
+}
+
 /** Signs a printed call, as an admin whose key is held elsewhere would. */
 async function sign({ document }: Run): Promise<void> {
   const { to, data } = document as { to: Address; data: Hex }
@@ -59,6 +69,22 @@ test("chain roles shows that each key has the roles that it needs, and prints a 
   expect(lacking.document.keys[1]).toMatchObject({ account: signers[1], roles: 1, needed: 9 })
   await sign({ ...lacking, document: lacking.document.calls[0] })
   expect((await operator("chain", "roles")).document.calls).toEqual([])
+})
+
+test("chain roles says what stops keys that have their roles: a pause, and another authorizer", async () => {
+  const end = async () => (await shown("chain", "roles")).split("\n\n").at(-1)
+  expect(await end()).toBe("nothing is missing")
+  await sign(await operator("chain", "call", "pause"))
+  expect(await end()).toBe(
+    "the factory is paused: no key can do anything until its admin sends this call: operator chain call resume --chain 31337",
+  )
+  await sign(await operator("chain", "call", "resume"))
+  const before = String(await factory("authorizer"))
+  await sign(await operator("chain", "call", "set-authorizer", "--account", newcomer, "--overlap-hours", "0"))
+  expect(await end()).toStartWith(`AUTHORIZER_KEY is the key of ${before}, but the authorizer`)
+  expect((await operator("chain", "roles")).document.key_faults).toHaveLength(1)
+  await sign(await operator("chain", "call", "set-authorizer", "--account", before, "--overlap-hours", "0"))
+  expect(await end()).toBe("nothing is missing")
 })
 
 test("grant adds to the existing roles, and revoke removes one or all of them", async () => {

@@ -2,6 +2,7 @@ import { type Address, getAddress, isAddress } from "viem"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { bitsOf, isRole, type Role, rolesIn } from "../../engine/chain/roles.ts"
 import type { World } from "../../engine/world.ts"
+import type { KeyFault } from "../../platform/context.ts"
 import {
   type FactoryCall,
   mostOverlapHours,
@@ -15,6 +16,7 @@ import {
   setMetadataBase,
   setRoles,
 } from "../verbs/chain-roles.ts"
+import { readKeyFaults } from "../verbs/chain-status.ts"
 import { OperatorRefusal } from "../verbs/refusal.ts"
 import { type Command, type Output, UsageError, type Values, wholeNumber } from "./command.ts"
 import { fields, table } from "./text.ts"
@@ -25,11 +27,15 @@ export const chainRoleCommands: Command[] = [
     does: "shows what the factory lets each key do, and what is missing",
     takes: "[--chain ID]",
     about: `Also prints the factory calls with which the admin gives each key the roles that this service needs. Nothing is sent: the
-admin signs the calls, wherever its key is.`,
+admin signs the calls, wherever its key is. Roles are of no use while the factory is paused.`,
     options: { chain: false },
     plan(values) {
       const id = wholeNumber(values, "chain", 1)
-      return async ({ chains }) => shownRoles(await readRoles(chainOf(chains, id)))
+      return async ({ chains }) => {
+        const chain = chainOf(chains, id)
+        const roles = await readRoles(chain)
+        return shownRoles(roles, await readKeyFaults(new Map([[chain.chain_id, chain]])))
+      }
     },
   },
   {
@@ -132,7 +138,7 @@ function shownCall(call: FactoryCall): Output {
   return { document: call, text: fields(call) }
 }
 
-function shownRoles(roles: Roles): Output {
+function shownRoles(roles: Roles, faults: KeyFault[]): Output {
   const { keys, calls, previous_authorizer: previous, ...rest } = roles
   const named = (bits: number | null) => (bits === null ? null : rolesIn(bits).join(", ") || "none")
   const parts = [
@@ -143,7 +149,19 @@ function shownRoles(roles: Roles): Output {
       MAY: ({ roles }) => named(roles),
       NEEDS: ({ needed }) => named(needed),
     }),
-    calls.length === 0 ? "nothing is missing" : calls.map((call) => fields(call)).join("\n\n"),
+    ...calls.map((call) => fields(call)),
+    ...beyondRoles(roles, faults),
   ]
-  return { document: roles, text: parts.join("\n\n") }
+  const isWell = faults.length === 0 && calls.length === 0
+  const text = [...parts, ...(isWell ? ["nothing is missing"] : [])].join("\n\n")
+  return { document: { ...roles, key_faults: faults.map(({ text }) => text) }, text }
+}
+
+/** What keeps this service from working although its keys have their roles. */
+function beyondRoles({ paused, chain_id }: Roles, faults: KeyFault[]): string[] {
+  if (paused)
+    return [
+      `the factory is paused: no key can do anything until its admin sends this call: operator chain call resume --chain ${chain_id}`,
+    ]
+  return faults.filter(({ variable }) => variable !== "SIGNER_KEYS").map(({ text }) => text)
 }
