@@ -6,7 +6,7 @@ import type { Mirrors } from "../../engine/sun/encoding/tag-address.ts"
 import { rolesOf } from "../../engine/sun/key-schemes.ts"
 import { EncodingRefused, encodeTag, linesOfManifest, makeTag } from "./make-tag.ts"
 import { type BoxedTag, openTagBox, type TagBox } from "./tag-box.ts"
-import { type TapMistakes, TapRefused, tapTag } from "./tap-tag.ts"
+import { hasWire, type TapMistakes, TapRefused, tapTag } from "./tap-tag.ts"
 
 /** What a command prints, and the address to open in the browser, if any. */
 type ChipOutput = { text: string; opens: string | null }
@@ -24,7 +24,15 @@ export const chipUsage = `NTAG 424 DNA tags in software, kept in DATA_DIR/tags.d
   chip open [CHIP_ID] [FAULTS]                                  opens that URL in the browser
   chip list                                                     lists the tags
 
-FAULTS: --lower-case  --replay N  --skip N  --uid-only  --wrong-key  --truncate  --tampered
+FAULTS, as tags and phones go wrong:
+  --replay N     the URL of an earlier read again: 1 the last one, 2 the one before it
+  --skip N       N reads before this one that nobody presents
+  --lower-case   everything in lower case
+  --truncate     e is cut short
+  --uid-only     e without the counter
+  --wrong-key    made with other keys
+  --tampered     from now on the tag's wire is broken; only for tags with --tamper
+
 CHIP_ID may be left out if there is only one tag. TEMPLATE is like https://tap.example/t/{chip_id}.
 `
 
@@ -155,7 +163,8 @@ function importedRow({ chip_id, uid, keys }: BoxedTag, { mac, tamper }: Mirrors)
 
 function listed(box: TagBox): string {
   const rows = [...box.list()].map(
-    (tag) => `${tag.chip_id}  uid ${tag.uid}  ${tag.counter} reads  wire ${tag.tamper}`,
+    (tag) =>
+      `${tag.chip_id}  uid ${tag.uid}  ${tag.counter} reads${hasWire(tag) ? `  wire ${tag.tamper}` : ""}`,
   )
   return rows.length === 0 ? "there are no tags yet: chip new makes one" : rows.join("\n")
 }

@@ -43,9 +43,14 @@ export function tapTag(box: TagBox, chipId: string, mistakes: TapMistakes): { ur
 
 function breakWire(box: TagBox, chipId: string): void {
   const tag = box.find(chipId)
-  if (tag && !/[?&]enc=/.test(readAddress(tag, 1)))
+  if (tag && !hasWire(tag))
     throw new TapRefused(`tag ${chipId} has no tamper wire: make a tag with chip new --tamper`)
   box.breakWire(chipId)
+}
+
+/** Whether the tag shows the status of a wire. */
+export function hasWire(tag: BoxedTag): boolean {
+  return /[?&]enc=/.test(readAddress(tag, 1))
 }
 
 /** The same read has the same padding, so that a replay is exactly the same address. */
