@@ -8,7 +8,9 @@ import { fields, table } from "./text.ts"
 export const explain: Command = {
   name: "explain",
   does: "tells the whole story of one thing, and what it waits for",
-  takes: "WHAT  (an id, a chip, a name, an external id, a serial, a wallet, a transaction, a req_…)",
+  takes: "WHAT  (an id, a paired chip, a name, an external id, a serial, a wallet, a transaction, a req_…)",
+  about: `An id is that of a unit, a collection, a claim, a transfer, a chip replacement, a metadata refresh, a
+webhook endpoint, an effect, a transaction or an organization. If WHAT leads to several things, these are listed: explain one of them by its id.`,
   argument: "WHAT",
   options: {},
   plan:

@@ -33,7 +33,7 @@ export async function findStory(
     "not_found.resource",
     isRequest
       ? `Request ${text} has started nothing: if it was refused, its line in the log says why.`
-      : `Nothing has the id ${text}, or is otherwise known by it.`,
+      : `Nothing that can be explained has the id ${text}, or is otherwise known by it: see explain --help.`,
   )
 }
 
