@@ -49,7 +49,7 @@ admin signs the calls, wherever its key is. Roles are of no use while the factor
 authorizer stay valid: 24 hours by default, at most 168; 0, for a leaked key, ends them at once. The present authorizer can
 be set again only to end the overlap sooner: a later end could make a leaked key valid again. The metadata base is one
 setting for the collections of all brands: metadata that is not there cannot be read, and never can be once the base is
-frozen.`,
+frozen. Seven days after announce-release holders can transfer the tokens of all collections without this service, for good.`,
     argument: "ACT",
     options: { chain: false, account: false, roles: false, "overlap-hours": false, url: false },
     plan(values) {
