@@ -23,7 +23,7 @@ export async function holdToKnownSecrets({ tx, at }: Turn, { current, previous }
 }
 
 const wrongSecret =
-  "SERVICE_SECRET is not the one that this database was written with: set the right one, or, to rotate it, set the previous one as SERVICE_SECRET_PREVIOUS"
+  "SERVICE_SECRET is not the one that this database was written with: set the right one, or, to rotate it, set the previous one as SERVICE_SECRET_PREVIOUS; if it is lost, see operator secrets adopt --help"
 const stillNeeded =
   "an earlier secret is still needed: set it as SERVICE_SECRET_PREVIOUS until operator secrets rewrap has encrypted everything again; if it is lost, see operator secrets adopt --help"
 

@@ -278,9 +278,9 @@ describe.each(engines)("a service secret on $name", (engine) => {
       })
       expect(told).toEqual([
         expect.stringContaining("0 were encrypted again"),
-        `5 keys of chips can be decrypted with neither secret: import these chips again (${chipIds.join(", ")})`,
+        `5 keys of chips can be decrypted with neither secret: import these chips again; test chips cannot be imported, so use new ones (${chipIds.join(", ")})`,
         expect.stringMatching(/^1 master keys of key sets .*: run key-sets rotate/),
-        expect.stringMatching(/^1 secrets of webhook endpoints .* \(createWebhookSecret\) \(.{36}\)$/),
+        expect.stringMatching(/^1 secrets of webhook endpoints .* with POST .*\/secrets \(.{36}\)$/),
         expect.stringMatching(/^1 keys of receipts .*: run receipt-keys rotate/),
       ])
 

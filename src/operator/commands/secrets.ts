@@ -55,7 +55,7 @@ type SealedKindName = keyof Awaited<ReturnType<typeof rewrapAll>>
 type LostThing = { name: string; advice: string }
 
 const lostThings: Record<SealedKindName, LostThing> = {
-  chip_keys: { name: "keys of chips", advice: "import these chips again" },
+  chip_keys: { name: "keys of chips", advice: "import these chips again; test chips cannot be imported, so use new ones" },
   key_set_masters: {
     name: "master keys of key sets",
     advice: "run key-sets rotate for new tags; tags with the lost keys can no longer be verified",
@@ -66,7 +66,7 @@ const lostThings: Record<SealedKindName, LostThing> = {
   },
   webhook_secrets: {
     name: "secrets of webhook endpoints",
-    advice: "have the organizations create new ones for these endpoints (createWebhookSecret)",
+    advice: "have the organizations create new ones with POST /v1/webhook-endpoints/{id}/secrets",
   },
   receipt_keys: { name: "keys of receipts", advice: "run receipt-keys rotate" },
 }
