@@ -6,6 +6,8 @@ export const restored: Command = {
   name: "restored",
   does: "after restoring a backup: sends nothing new until earlier transactions are final or impossible",
   takes: "",
+  about: `Stop every process, restore the backup, run this, then start the processes. If they already run, it can still be run.
+The runbook at /docs/runbooks/restore-a-back-up says what to do afterwards.`,
   options: {},
   plan:
     () =>
