@@ -55,7 +55,10 @@ type SealedKindName = keyof Awaited<ReturnType<typeof rewrapAll>>
 type LostThing = { name: string; advice: string }
 
 const lostThings: Record<SealedKindName, LostThing> = {
-  chip_keys: { name: "keys of chips", advice: "import these chips again; test chips cannot be imported, so use new ones" },
+  chip_keys: {
+    name: "keys of chips",
+    advice: "import these chips again; test chips cannot be imported, so use new ones",
+  },
   key_set_masters: {
     name: "master keys of key sets",
     advice: "run key-sets rotate for new tags; tags with the lost keys can no longer be verified",
