@@ -844,6 +844,9 @@ describe("work", () => {
     const [lane] = await world.context.db.read.select().from(lanes)
     const laneId = lane?.id ?? ""
     expect((await stuckEntry(id)).reason).toBe(`lane ${laneId} is halted: ${reason}`)
+    expect((await operator("retry", id)).document.done).toEndWith(
+      `due now, but lane ${laneId} is halted: see chain status, and retry ${laneId}`,
+    )
     expect((await operator("retry", laneId)).code).toBe(0)
     const [reopened] = await world.context.db.read.select().from(lanes)
     expect(reopened).toMatchObject({ status: "open", reason: null, next_nonce: null })

@@ -24,8 +24,8 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
     const { accepted, state } = await sendEvent(turn, id, { type: "RETRY" })
     if (accepted) return { id, done: `${actor.machine} ${id} is being retried: ${state}` }
   }
-  const due = await makeDue(turn, id)
-  if (due > 0) return { id, done: `${due} open ${due === 1 ? "effect is" : "effects are"} due now` }
+  const queues = await makeDue(turn, id)
+  if (queues.length > 0) return { id, done: await dueIn(turn, queues) }
   const transactionId = await openTransactionOf(turn.tx, id)
   if (transactionId)
     throw new OperatorRefusal(
@@ -49,8 +49,22 @@ function unknownId(text: string): OperatorRefusal {
 /** After this long, an authorization is asked about without waiting for its use. */
 const longMilliseconds = 60_000
 
-/** Makes an actor's open effects, or the one with this id, due at once, unless they have a transaction. */
-async function makeDue(turn: Turn, id: string): Promise<number> {
+/** Says how many effects are due, and which of their lanes must be retried before anything happens. */
+async function dueIn({ tx }: Turn, queues: string[]): Promise<string> {
+  const rows = await tx.select().from(lanes).where(ne(lanes.status, "open"))
+  const stopped = rows.filter((lane) => queues.includes(laneQueue(lane.id)))
+  const due = `${queues.length} open ${queues.length === 1 ? "effect is" : "effects are"} due now`
+  const waits = stopped.map(
+    ({ id, status }) => `, but lane ${id} is ${status}: see chain status, and retry ${id}`,
+  )
+  return [due, ...waits].join("")
+}
+
+/**
+ * Makes an actor's open effects, or the one with this id, due at once, unless they have a transaction. Returns the queue
+ * of each.
+ */
+async function makeDue(turn: Turn, id: string): Promise<string[]> {
   const isIts = and(
     or(eq(effects.id, id), eq(effects.actor_id, id)),
     eq(effects.status, "open"),
@@ -66,8 +80,9 @@ async function makeDue(turn: Turn, id: string): Promise<number> {
     .update(effects)
     .set({ attempts: 0, due_at: new Date(turn.at.getTime() - longMilliseconds) })
     .where(and(isIts, eq(effects.src, "watchAuthorization")))
-  for (const { queue } of rows) turn.wake(queue)
-  return rows.length
+  const queues = rows.map(({ queue }) => queue)
+  for (const queue of queues) turn.wake(queue)
+  return queues
 }
 
 /**
