@@ -289,24 +289,19 @@ async function takeBackSerials({ tx }: Turn, { id, first }: { id: string; first:
 
 /** Returns what the collection's last open transaction issues. */
 async function lastOnItsWay(queries: Queries, collection: CollectionRow): Promise<Issuance | undefined> {
-  const { address, chain_id } = collection
-  const statuses: TransactionRow["status"][] = ["allocated", "signed", "sent", "mined"]
-  for (const row of await callsWith(queries, { address, chain_id, statuses })) {
-    const [last] = issuancesIn(row, address)
-    if (last) return last
-  }
-  return undefined
+  const [last] = await issuancesWith(queries, collection, ["allocated", "signed", "sent", "mined"])
+  return last
 }
 
-/** Returns what transactions with these statuses issue in a collection, last first. */
+/** Returns what transactions with these statuses issue in a collection, last first; decodes no more than is taken. */
 async function issuancesWith(
   queries: Queries,
   { address, chain_id }: CollectionRow,
   statuses: TransactionRow["status"][],
-): Promise<Issuance[]> {
+): Promise<IteratorObject<Issuance>> {
   const rows = await callsWith(queries, { address, chain_id, statuses })
   // Decodes only this collection's calls: decoding the others in desk calls would take long.
-  return rows.flatMap((row) => issuancesIn(row, address))
+  return rows.values().flatMap((row) => issuancesIn(row, address))
 }
 
 type Sought = Pick<CollectionRow, "address" | "chain_id"> & { statuses: TransactionRow["status"][] }
