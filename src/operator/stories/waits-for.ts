@@ -85,9 +85,9 @@ async function placeInTurn(queries: Queries, { effect, transaction }: Work): Pro
       and(eq(effects.queue, queue), eq(effects.status, "open"), isNull(effects.transaction_id), isBefore),
     )
   const number = Number(before?.effects ?? 0)
-  return number === 0
-    ? ""
-    : `; ${number} ${number === 1 ? "effect" : "effects"} of its kind and organization ${number === 1 ? "is" : "are"} ahead of it there`
+  if (number === 0) return ""
+  const [what, are] = number === 1 ? ["effect", "is"] : ["effects", "are"]
+  return `; ${number} ${what} of its kind and organization ${are} ahead of it there`
 }
 
 async function deliveryOf(queries: Queries, actor: ActorRow): Promise<string> {
