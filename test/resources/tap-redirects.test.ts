@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import { and, eq } from "drizzle-orm"
 import { chips, taps } from "../../src/db/schema.ts"
-import { landingTexts } from "../../src/resources/taps/landing-texts.ts"
+import { type Language, landingTexts } from "../../src/resources/taps/landing-texts.ts"
 import {
   ask,
   type Customer,
@@ -157,7 +157,7 @@ describe("without a redirect", () => {
     expect(text).not.toMatch(/<script|<img|<link|style=|https?:/)
   })
 
-  test.each([
+  test.each<[asked: string, language: Language]>([
     ["de-CH,de;q=0.9,en;q=0.8", "de"],
     ["sv-SE,sv;q=0.9,fr-CA;q=0.5,en;q=0.4", "fr"],
     ["en;q=0.1, pt-BR", "pt"],
@@ -176,7 +176,7 @@ describe("without a redirect", () => {
       "Accept-Language, Origin",
     ])
     expect(text).toContain(`<html lang="${language}">`)
-    expect(text).toContain(`<h1>${landingTexts[language]?.title}</h1>`)
+    expect(text).toContain(`<h1>${landingTexts[language].title}</h1>`)
   })
 
   test("another method gets 405", async () => {

@@ -3,7 +3,9 @@ import { parseAccept } from "hono/utils/accept"
 import type { PageAnswer } from "../../http/page.ts"
 import { html, trusted, webPage } from "../../platform/html.ts"
 import { look } from "../../platform/look/look.ts"
-import { type LandingText, landingTexts } from "./landing-texts.ts"
+import { type LandingText, type Language, landingTexts } from "./landing-texts.ts"
+
+const languages = Object.keys(landingTexts) as Language[]
 
 /**
  * Returns the page for a tap without a redirect, in the language that the phone asks for; the same if the chip does not
@@ -18,13 +20,16 @@ export function landingPage(acceptLanguage: string): PageAnswer {
       "content-security-policy": `default-src 'none'; style-src 'sha256-${styleHash}'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
       vary: "Accept-Language, Origin",
     },
-    body: landingHtml(language),
+    body: landingHtml[language],
   }
 }
 
-/** Returns the page itself, in one of its languages. */
-export function landingHtml(language: string): string {
-  const { title, what, next } = landingTexts[language] ?? english
+/** The page itself, by language. */
+export const landingHtml = Object.fromEntries(
+  languages.map((language) => [language, htmlOf(language, landingTexts[language])]),
+) as Record<Language, string>
+
+function htmlOf(language: string, { title, what, next }: LandingText): string {
   return webPage({
     language,
     title,
@@ -38,12 +43,10 @@ export function landingHtml(language: string): string {
   })
 }
 
-const english = landingTexts.en as LandingText
-
 const styleHash = createHash("sha256").update(look).digest("base64")
 
 /** Returns the first language of the header (RFC 9110, section 12.5.4) that the page has; English if there is none. */
-function languageFor(acceptLanguage: string): string {
+function languageFor(acceptLanguage: string): Language {
   for (const { type, q } of parseAccept(acceptLanguage.slice(0, mostCharacters))) {
     const language = q > 0 && languageByScript.get(writtenIn(type))
     if (language) return language
@@ -64,4 +67,4 @@ function writtenIn(tag: string): string {
   }
 }
 
-const languageByScript = new Map(Object.keys(landingTexts).map((language) => [writtenIn(language), language]))
+const languageByScript = new Map(languages.map((language) => [writtenIn(language), language]))

@@ -2,7 +2,7 @@
 export type LandingText = { title: string; what: string; next: string }
 
 /** By language (BCP 47). */
-export const landingTexts: Readonly<Record<string, LandingText>> = {
+export const landingTexts = {
   en: {
     title: "Nothing is set up for this tag yet",
     what: "Your phone read the tag, but no page has been chosen for it.",
@@ -73,4 +73,7 @@ export const landingTexts: Readonly<Record<string, LandingText>> = {
     what: "您的手機已讀取標籤，但尚未為其選擇頁面。",
     next: "如果您購買了附有此標籤的商品，請洽詢品牌。開啟此頁面不會消耗標籤，您可以隨時再次讀取。",
   },
-}
+} as const satisfies Record<string, LandingText>
+
+/** A language that the page has. */
+export type Language = keyof typeof landingTexts

@@ -33,7 +33,7 @@ export const tapRedirect: DocumentedPage = {
       200: {
         description:
           "There is no redirect, or no such chip: a page that says so, the same for both, in the language that `Accept-Language` prefers.",
-        html: landingHtml("en"),
+        html: landingHtml.en,
       },
     },
   },
