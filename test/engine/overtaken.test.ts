@@ -1,15 +1,17 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { lanes, transactions } from "../../src/db/schema.ts"
+import { lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { effectsOf } from "../../src/engine/lanes/transactions.ts"
+import { retryById } from "../../src/operator/verbs/retry.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { deployCollections } from "../../workers/jobs/deploy-collections.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
+  type ByHand,
   callAsOutsider,
   claimNow,
   goOn,
@@ -74,22 +76,51 @@ describe("a call that the chain rejects because its work is already done", () =>
 
 describe("a chip replacement undone by a reorganization", () => {
   test("is repeated before the later claim, which would lock in the wrong chip forever", async () => {
-    const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
-    const { id, address } = await activeCollection(hand)
-    const [unit_id, neighbour] = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
-    await hand.settle()
-    const replacement = await replaceChip(hand, unit_id)
-    await hand.settle()
-    // A call behind another one to the same contract is sent with gas for any outcome.
-    await (await preparedClaim(hand, neighbour, friend.address))()
-    await hand.tick()
-    const claim = await (await preparedClaim(hand, unit_id, person.address))()
+    const { hand, address, chip_id, claim } = await claimAfterReplacement()
     await hand.settle()
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
     // They are mined before the unit's issuance, which comes back behind them.
     await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
     await goOn(hand, 10)
-    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(replacement.chip_id))
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    // Each of the two claims twice.
+    expect(await hand.transactionsOf("relayClaim")).toHaveLength(4)
+  }, 30_000)
+
+  test("is repeated before the claim also if someone else uses its nonce", async () => {
+    const { hand, address, chip_id, claim } = await claimAfterReplacement()
+    await hand.settle()
+    await reorganize(hand, "replaceChip", () => null)
+    await useNonceOf(hand, "replaceChip")
+    await goOn(hand, 3)
+    expect(await readToken(hand, address, "ownerOf")).toBe(address)
+    await hand.turn((t) => retryById(t, hand.lanes[0].signer.lane_id))
+    await goOn(hand, 8)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+  }, 30_000)
+
+  test("is repeated before a claim of which only the nonce was stored", async () => {
+    const { hand, address, chip_id } = await claimAfterReplacement()
+    await hand.tick()
+    const [, claim] = await hand.transactionsOf("relayClaim")
+    const id = claim?.id as string
+    const isIts = eq(transactionAttempts.transaction_id, id)
+    const sent = await hand.turn(async ({ tx }) => {
+      await tx.update(transactions).set({ status: "allocated" }).where(eq(transactions.id, id))
+      return await tx.delete(transactionAttempts).where(isIts).returning()
+    })
+    for (const { hash } of sent) await hand.stage.anvil.client.dropTransaction({ hash: hash as Hex })
+    await reorganize(hand, "replaceChip", () => null)
+    await useNonceOf(hand, "replaceChip")
+    await hand.tick()
+    const signed = await hand.world.context.db.read.select().from(transactionAttempts).where(isIts)
+    expect(signed.map(({ is_cancel }) => is_cancel)).toEqual([true])
+    await hand.turn((t) => retryById(t, hand.lanes[0].signer.lane_id))
+    await goOn(hand, 8)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
 
@@ -237,3 +268,34 @@ test("an issuance that reverted leaves no later one stuck if it is mined again s
   await goOn(hand, 6)
   expect(await issuedOn(hand.chain, address as Address)).toBe(2)
 }, 30_000)
+
+/** A unit whose chip was replaced, and a claim of it that is not sent yet, behind a neighbour's that is. */
+async function claimAfterReplacement() {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { id, address } = await activeCollection(hand)
+  const [unit_id, neighbour] = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
+  await hand.settle()
+  const { chip_id } = await replaceChip(hand, unit_id)
+  await hand.settle()
+  // A call behind another one to the same contract is sent with gas for any outcome.
+  await (await preparedClaim(hand, neighbour, friend.address))()
+  await hand.tick()
+  const claim = await (await preparedClaim(hand, unit_id, person.address))()
+  return { hand, address, chip_id, claim }
+}
+
+/** Mines a transaction of someone else who has the signer's key, with the nonce of the transaction of a kind. */
+async function useNonceOf(hand: ByHand, kind: string): Promise<void> {
+  const [row] = await hand.transactionsOf(kind)
+  const { client } = hand.stage.anvil
+  const fees = { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 9n, gas: 21_000n }
+  const to = outsider.address
+  await client.sendTransaction({
+    account: accountAt(1),
+    chain: null,
+    nonce: row?.nonce as number,
+    to,
+    ...fees,
+  })
+  await hand.mine()
+}

@@ -39,7 +39,7 @@ export const mutations: Mutation[] = [
     name: "a null receipt taken for dropped",
     file: pushOn,
     replace: [
-      ["import { isGivenUp,", "import { displaceTransaction, isGivenUp,"],
+      ["import { effectsOf, isGivenUp,", "import { displaceTransaction, effectsOf, isGivenUp,"],
       [
         "  if (transaction.attempts.length === 0) return nothing\n",
         "  if (transaction.attempts.length === 0) return nothing\n  if (transaction.status === 'sent' && Number(lane.head) - Number(transaction.sent_block) > 1) {\n    await inLane(lane, (turn) => displaceTransaction(turn, lane.lease, transaction, { status: 'final' }))\n    return nothing\n  }\n",
@@ -495,7 +495,9 @@ export const mutations: Mutation[] = [
   {
     name: "nobody is told that what is given up needs a key that is gone",
     file: pushOn,
-    replace: [["!isGivenUp(transaction) || lastWanted(transaction)", "!isGivenUp(transaction) || lane"]],
+    replace: [
+      ["!isGivenUp(transaction) || lastWanted(transaction, true)", "!isGivenUp(transaction) || lane"],
+    ],
     noticed_by: {
       file: "test/engine/push-on.test.ts",
       test: "that is given up without its key says that it needs the key, and is sent again unchanged",
@@ -990,6 +992,29 @@ export const mutations: Mutation[] = [
       file: overtaken,
       test: "is repeated before the later claim, which would lock in the wrong chip forever",
     },
+  },
+  {
+    name: "a claim is sent again before the replacement of its chip",
+    file: pushOn,
+    replace: [
+      [
+        "const is_given_up = hold !== null || isGivenUp(transaction)",
+        "const is_given_up = isGivenUp(transaction)",
+      ],
+      ["if (hold === null || attempt.is_cancel) return", "return"],
+    ],
+    noticed_by: { file: overtaken, test: "is repeated before the claim also if someone else uses its nonce" },
+  },
+  {
+    name: "a claim is sent for the first time before the replacement of its chip",
+    file: pushOn,
+    replace: [
+      [
+        "hold === null ? await sendFirst(lane, transaction) : await sendEmpty(lane, transaction)",
+        "await sendFirst(lane, transaction)",
+      ],
+    ],
+    noticed_by: { file: overtaken, test: "is repeated before a claim of which only the nonce was stored" },
   },
   {
     name: "a chip replacement that forgets the one before it",

@@ -52,9 +52,9 @@ export const relayClaims: Job<"relayClaim"> = {
   plansAnew: true,
 
   async hold(chain, queries, effects) {
-    const rebound = await reboundClaims(chain, await claimsOf(queries, effects))
-    const awaited = await awaitedClaims(queries, rebound)
-    return awaited.length > 0 ? "the replacement of its chip is on chain again" : null
+    const awaiting = await awaitedClaims(queries, await claimsOf(queries, effects))
+    const rebound = await reboundClaims(chain, awaiting)
+    return rebound.length > 0 ? "the replacement of its chip is on chain again" : null
   },
 
   /** The recipient may have transferred the unit since. */

@@ -30,6 +30,13 @@ export async function sendFirst(lane: HeldLane, transaction: WatchedTransaction)
   return await sendOffer(lane, transaction, { kind: "first", gas, fees })
 }
 
+/** Signs and sends an empty transaction in place of one that was never signed, at current fees. */
+export async function sendEmpty(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
+  const gas = await emptyGas(lane)
+  const fees = firstFees(gas, await lane.market(), lane.limits)
+  return await sendOffer(lane, transaction, { kind: "cancel", gas, fees })
+}
+
 /**
  * Signs the transaction's content, or an empty transaction in its place, and stores the bytes before anyone sees them.
  * Bytes already stored for the same offer are sent again instead: a key service signs differently each time.

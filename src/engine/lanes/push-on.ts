@@ -1,20 +1,20 @@
 import type { Address, Hex } from "viem"
-import type { AttemptRow } from "../../db/schema.ts"
+import type { AttemptRow, TransactionRow } from "../../db/schema.ts"
 import { inCoin } from "../chain/coin.ts"
 import { most } from "../chain/extremes.ts"
 import { costOf, type FeeLimits, gasFor, isPricedOut } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
-import { useUpNonce } from "../jobs/job.ts"
+import { jobFor, useUpNonce } from "../jobs/job.ts"
 import { feesOf, gasOf } from "./attempts.ts"
-import { emptyGas, sendAttempt, sendFirst, sendOffer } from "./broadcast.ts"
+import { emptyGas, sendAttempt, sendEmpty, sendFirst, sendOffer } from "./broadcast.ts"
 import { attempt, type Findings, join, nothing, noticed } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import type { Looked } from "./look.ts"
 import { nextMove } from "./next-move.ts"
 import { findUse, type NonceUse } from "./nonce-use.ts"
 import { nowhere } from "./nonces.ts"
-import { isGivenUp, updateTransaction, type WatchedTransaction } from "./transactions.ts"
+import { effectsOf, isGivenUp, updateTransaction, type WatchedTransaction } from "./transactions.ts"
 
 /** Blocks without a receipt after which the same bytes are sent again. */
 const resendBlocks = 2
@@ -40,7 +40,10 @@ export async function pushOnTransactions(lane: HeldLane, { seen, lowest_open }: 
 }
 
 async function sendNew(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
-  if (lane.signer.account) return await sendFirst(lane, transaction)
+  if (lane.signer.account) {
+    const hold = await holdOf(lane, transaction)
+    return hold === null ? await sendFirst(lane, transaction) : await sendEmpty(lane, transaction)
+  }
   return noticed(
     `nonce ${transaction.nonce} (${transaction.kind}) was never signed, and the key of ${lane.signer.address} is no longer in SIGNER_KEYS: add it until the lane has nothing open`,
   )
@@ -55,15 +58,15 @@ function gapBelow(unmined: WatchedTransaction[]): number {
 }
 
 /**
- * Marks a transaction that a reorganization removed as in no block. Applied results stand,
- * and the same bytes bring it back.
+ * Marks a transaction that a reorganization removed as in no block. Applied results stand, and the same bytes bring it
+ * back, unless they would do harm now.
  */
 async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): Promise<WatchedTransaction> {
   if (transaction.block_hash === null) return transaction
   const { nonce, hash, block_number } = transaction
   lane.context.log.warn(
     { lane_id: lane.lease.lane_id, nonce, hash, block_number },
-    "the block of the transaction was replaced: the transaction is sent again",
+    "the block of the transaction was replaced: its lane brings it back",
   )
   const status = transaction.status === "mined" ? "sent" : transaction.status
   const change = { status, ...nowhere }
@@ -79,18 +82,19 @@ async function pushOn(
   transaction: WatchedTransaction,
   { is_lowest, is_missed }: Place,
 ): Promise<Findings> {
-  const is_given_up = isGivenUp(transaction)
-  const last = lastWanted(transaction)
   if (transaction.attempts.length === 0) return nothing
   const use = await findUse(lane, transaction)
   if (use) return use.is_ours ? withoutReceipt(transaction, use) : await usedByOther(lane, transaction, use)
+  const hold = await holdOf(lane, transaction)
+  const is_given_up = hold !== null || isGivenUp(transaction)
+  const last = lastWanted(transaction, is_given_up)
   const blocksSince = (block: number | null) => (block === null ? Infinity : Number(lane.head) - block)
   const isDue =
     is_missed || transaction.status === "signed" || blocksSince(transaction.sent_block) >= resendBlocks
   if (transaction.nonce < lane.used_nonces || !lane.signer.account) {
     const again = last ?? (transaction.attempts.at(-1) as AttemptRow)
     const stuck = lane.signer.account ? nothing : await needOfKey(lane, transaction)
-    return isDue ? join(stuck, await sendAttempt(lane, transaction, again)) : stuck
+    return isDue ? join(stuck, await sendAgain(lane, transaction, again, hold)) : stuck
   }
 
   const planned = await withEnoughGas(lane, transaction)
@@ -99,22 +103,48 @@ async function pushOn(
     is_lowest &&
     blocksSince(last?.first_sent_block ?? Number(lane.head)) >= lane.chain.config.bump_after_blocks
   const open = { attempts: transaction.attempts, is_given_up, gas, is_waiting_long }
-  const move = nextMove(open, await lane.market(), limitsFor(lane, transaction))
+  const move = nextMove(open, await lane.market(), limitsFor(lane, transaction, is_given_up))
   if (move.do === "offer") {
     const kind = is_given_up ? "cancel" : "bump"
     const lack = await lackOf(lane, last, costOf(gas, move.fees))
     return lack ?? (await sendOffer(lane, planned, { kind, gas, fees: move.fees }))
   }
   // Where the limits allow no more, the bytes already sent stay in play, and the operator is informed.
-  const capped = move.do === "keep" ? atHighestFee(transaction) : nothing
+  const capped = move.do === "keep" ? atHighestFee(transaction, is_given_up) : nothing
   if (!isDue) return capped
   const lack = await lackOf(lane, last, costOf(gasOf(move.attempt), feesOf(move.attempt)))
-  return join(capped, lack ?? (await sendAttempt(lane, transaction, move.attempt)))
+  return join(capped, lack ?? (await sendAgain(lane, transaction, move.attempt, hold)))
+}
+
+/**
+ * Returns what the call waits for because it would do harm before, as a reorganization undid what it builds on; null if
+ * it may be sent. Until then an empty transaction is to use up its nonce, and its work is sent with a new one.
+ */
+async function holdOf(
+  { chain, context, jobs }: HeldLane,
+  { id, kind }: TransactionRow,
+): Promise<string | null> {
+  const { hold } = jobFor(jobs, kind)
+  if (!hold) return null
+  return await hold(chain, context.db.read, await effectsOf(context.db.read, id))
+}
+
+/** Sends signed bytes again, except a call that is held back. */
+async function sendAgain(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  attempt: AttemptRow,
+  hold: string | null,
+): Promise<Findings> {
+  if (hold === null || attempt.is_cancel) return await sendAttempt(lane, transaction, attempt)
+  const { nonce, kind } = transaction
+  return noticed(`nonce ${nonce} (${kind}) is not sent again until ${hold}, because it would do harm before`)
 }
 
 /** Reports what only the missing key could do: cancel, or raise the fees. Later nonces wait for it. */
 async function needOfKey(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
-  if (!isGivenUp(transaction) || lastWanted(transaction)) return await tooCheapForGood(lane, transaction)
+  if (!isGivenUp(transaction) || lastWanted(transaction, true))
+    return await tooCheapForGood(lane, transaction)
   return noticed(
     `nonce ${transaction.nonce} is given up, but the key of ${lane.signer.address}, which has to sign the empty transaction for it, is no longer in SIGNER_KEYS: add it until the lane has nothing open`,
   )
@@ -131,18 +161,18 @@ async function tooCheapForGood(
   )
 }
 
-function lastWanted(transaction: WatchedTransaction): AttemptRow | undefined {
-  return transaction.attempts.findLast(({ is_cancel }) => is_cancel === isGivenUp(transaction))
+function lastWanted({ attempts }: WatchedTransaction, is_given_up: boolean): AttemptRow | undefined {
+  return attempts.findLast(({ is_cancel }) => is_cancel === is_given_up)
 }
 
 /** Doubles the highest fee for what only uses up a nonce: it is cheap, and others wait for it. */
-function limitsFor({ limits }: HeldLane, transaction: WatchedTransaction): FeeLimits {
-  if (!onlyUsesUp(transaction)) return limits
+function limitsFor({ limits }: HeldLane, transaction: TransactionRow, is_given_up: boolean): FeeLimits {
+  if (!onlyUsesUp(transaction, is_given_up)) return limits
   return { ...limits, max_fee_per_gas: 2n * limits.max_fee_per_gas }
 }
 
-function onlyUsesUp(transaction: WatchedTransaction): boolean {
-  return isGivenUp(transaction) || transaction.kind === useUpNonce
+function onlyUsesUp({ kind }: TransactionRow, is_given_up: boolean): boolean {
+  return is_given_up || kind === useUpNonce
 }
 
 /**
@@ -211,9 +241,9 @@ async function usedByOther(
   return { ...nothing, halt }
 }
 
-function atHighestFee(transaction: WatchedTransaction): Findings {
+function atHighestFee(transaction: TransactionRow, is_given_up: boolean): Findings {
   const { id, nonce } = transaction
-  const notice = onlyUsesUp(transaction)
+  const notice = onlyUsesUp(transaction, is_given_up)
     ? `the empty transaction with nonce ${nonce} is not mined even at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS`
     : `nonce ${nonce} is not mined even at the highest fee: raise max_fee_per_gas_gwei or max_transaction_cost in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`
   return noticed(notice)
