@@ -98,7 +98,7 @@ describe("a replacement", () => {
     fc.assert(
       fc.property(held, gas, market, limits, (before, units, now, most) => {
         const fees = replacementFees(before, units, now, most)
-        if (fees === null) return
+        fc.pre(fees !== null)
         const { max_fee_per_gas, max_priority_fee_per_gas } = fees
         expect(max_fee_per_gas).toBeLessThanOrEqual(most.max_fee_per_gas)
         expect(max_fee_per_gas * units).toBeLessThanOrEqual(most.transaction_cost)
