@@ -92,7 +92,7 @@ describe("a chip replacement undone by a reorganization", () => {
     const { hand, address, chip_id, claim } = await claimAfterReplacement()
     await hand.settle()
     await reorganize(hand, "replaceChip", () => null)
-    await useNonceOf(hand, "replaceChip")
+    await useNoncesOf(hand, "replaceChip")
     await goOn(hand, 3)
     expect(await readToken(hand, address, "ownerOf")).toBe(address)
     await hand.turn((t) => retryById(t, hand.lanes[0].signer.lane_id))
@@ -114,7 +114,7 @@ describe("a chip replacement undone by a reorganization", () => {
     })
     for (const { hash } of sent) await hand.stage.anvil.client.dropTransaction({ hash: hash as Hex })
     await reorganize(hand, "replaceChip", () => null)
-    await useNonceOf(hand, "replaceChip")
+    await useNoncesOf(hand, "replaceChip")
     await hand.tick()
     const signed = await hand.world.context.db.read.select().from(transactionAttempts).where(isIts)
     expect(signed.map(({ is_cancel }) => is_cancel)).toEqual([true])
@@ -122,6 +122,25 @@ describe("a chip replacement undone by a reorganization", () => {
     await goOn(hand, 8)
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+  }, 30_000)
+
+  test("takes one empty transaction for the claim, however long the chain refuses to repeat it", async () => {
+    const { hand, address, chip_id } = await claimAfterReplacement()
+    const { signer } = hand.lanes[0]
+    await hand.settle()
+    await reorganize(hand, "replaceChip", () => null)
+    await useNoncesOf(hand, "replaceChip", "relayClaim")
+    await goOn(hand, 3)
+    await hand.turn((t) => retryById(t, signer.lane_id))
+    await grant(hand, signer.address, 0n)
+    await goOn(hand, 10)
+    await grant(hand, signer.address)
+    await goOn(hand, 8)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    const { read } = hand.world.context.db
+    const isCancel = eq(transactionAttempts.is_cancel, true)
+    expect(await read.select().from(transactionAttempts).where(isCancel)).toHaveLength(1)
   }, 30_000)
 
   test("is repeated with the gas that it takes then", async () => {
@@ -284,18 +303,13 @@ async function claimAfterReplacement() {
   return { hand, address, chip_id, claim }
 }
 
-/** Mines a transaction of someone else who has the signer's key, with the nonce of the transaction of a kind. */
-async function useNonceOf(hand: ByHand, kind: string): Promise<void> {
-  const [row] = await hand.transactionsOf(kind)
+/** Mines transactions of someone else who has the signer's key, with the nonces of the transactions of these kinds. */
+async function useNoncesOf(hand: ByHand, ...kinds: string[]): Promise<void> {
+  const rows = (await Promise.all(kinds.map(hand.transactionsOf))).flat()
   const { client } = hand.stage.anvil
   const fees = { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 9n, gas: 21_000n }
-  const to = outsider.address
-  await client.sendTransaction({
-    account: accountAt(1),
-    chain: null,
-    nonce: row?.nonce as number,
-    to,
-    ...fees,
-  })
+  const account = accountAt(1)
+  for (const { nonce } of rows)
+    await client.sendTransaction({ account, chain: null, nonce, to: outsider.address, ...fees })
   await hand.mine()
 }

@@ -1017,6 +1017,20 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is repeated before a claim of which only the nonce was stored" },
   },
   {
+    name: "a claim that was done is moved on whenever an empty transaction has used up its nonce",
+    file: giveResults,
+    replace: [
+      [
+        'if (members.some(({ status }) => status === "done"))\n      return await sendAnew(lane, { transaction, effects: members, receipt }, place)',
+        "",
+      ],
+    ],
+    noticed_by: {
+      file: overtaken,
+      test: "takes one empty transaction for the claim, however long the chain refuses to repeat it",
+    },
+  },
+  {
     name: "a chip replacement that forgets the one before it",
     file: "workers/jobs/replace-chips.ts",
     replace: [["if (await followsOpenSwap(queries, effect)) return", "if (false) return"]],

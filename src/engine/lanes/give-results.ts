@@ -86,6 +86,9 @@ async function confirm(
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
   if (isCancelled(transaction, place.hash)) {
+    // What was done once is not planned again, so it must wait here until it may be sent.
+    if (members.some(({ status }) => status === "done"))
+      return await sendAnew(lane, { transaction, effects: members, receipt }, place)
     await moveContent(lane, transaction, place)
     noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
     return nothing
