@@ -143,6 +143,20 @@ describe("a chip replacement undone by a reorganization", () => {
     expect(await read.select().from(transactionAttempts).where(isCancel)).toHaveLength(1)
   }, 30_000)
 
+  test("is repeated before the claim also if the claim's empty transaction is undone with them", async () => {
+    const { hand, address, chip_id } = await claimAfterReplacement()
+    await hand.settle()
+    await reorganize(hand, "replaceChip", () => null)
+    await useNoncesOf(hand, "replaceChip")
+    await goOn(hand, 3)
+    await hand.turn((t) => retryById(t, hand.lanes[0].signer.lane_id))
+    await goOn(hand, 8)
+    await reorganize(hand, "relayClaim", () => null)
+    await goOn(hand, 8)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+  }, 30_000)
+
   test("is repeated with the gas that it takes then", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
     const { unit_id, address } = await issuedUnit(hand)

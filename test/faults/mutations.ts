@@ -998,8 +998,8 @@ export const mutations: Mutation[] = [
     file: pushOn,
     replace: [
       [
-        "const is_given_up = hold !== null || isGivenUp(transaction)",
-        "const is_given_up = isGivenUp(transaction)",
+        "const is_given_up = hold !== null || isGivenUp(transaction) ||",
+        "const is_given_up = isGivenUp(transaction) ||",
       ],
       ["if (hold === null || attempt.is_cancel) return", "return"],
     ],
@@ -1028,6 +1028,15 @@ export const mutations: Mutation[] = [
     noticed_by: {
       file: overtaken,
       test: "takes one empty transaction for the claim, however long the chain refuses to repeat it",
+    },
+  },
+  {
+    name: "a claim that has moved on is sent again with its old nonce",
+    file: pushOn,
+    replace: [[" || isForNothing(lane, transaction)", ""]],
+    noticed_by: {
+      file: overtaken,
+      test: "is repeated before the claim also if the claim's empty transaction is undone with them",
     },
   },
   {
