@@ -1,13 +1,15 @@
 import { describe, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
+import { and, asc, eq, isNull } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
+import { effects, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
+import { effectsIn } from "../../src/engine/jobs/job.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { effectsOf } from "../../src/engine/lanes/transactions.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { deployCollections } from "../../workers/jobs/deploy-collections.ts"
+import { relayClaims } from "../../workers/jobs/relay-claims.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
@@ -155,6 +157,46 @@ describe("a chip replacement undone by a reorganization", () => {
     await goOn(hand, 8)
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+  }, 30_000)
+
+  test("is repeated before the claim also if it was mined before the unit's issuance", async () => {
+    const { hand, address, chip_id } = await claimAfterReplacement()
+    const [owning, issuing] = hand.lanes
+    await hand.settle()
+    await reorganize(hand, "issueUnit", ({ kind }) => (kind === "replaceChip" ? 0 : null))
+    await outwaitNewestBlock()
+    await tickLane(owning)
+    await tickLane(issuing)
+    await mineInTurn(hand, "issueUnit", "relayClaim")
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+  }, 30_000)
+
+  test("is waited for by a new claim also if the unit's issuance is undone, too", async () => {
+    const { hand } = await claimAfterReplacement()
+    await reorganize(hand, "issueUnit", () => null)
+    await outwaitNewestBlock()
+    const { read } = hand.world.context.db
+    const isWaiting = and(eq(effects.src, "relayClaim"), isNull(effects.transaction_id))
+    const waiting = effectsIn(await read.select().from(effects).where(isWaiting))
+    const plan = await relayClaims.plan(hand.chain, read, waiting as Parameters<typeof relayClaims.plan>[2])
+    expect<unknown>(plan).toEqual({ do: "wait", effects: waiting })
+  }, 30_000)
+
+  test("is not what a node sees that is still at the block before it", async () => {
+    const { hand } = await claimAfterReplacement()
+    await hand.tick()
+    const [swap] = await hand.transactionsOf("replaceChip")
+    const blockNumber = BigInt(swap?.block_number as number) - 1n
+    const { rpc } = hand.chain
+    const readContract = (asked: object) =>
+      rpc.readContract({ blockNumber, ...asked, blockTag: undefined } as never)
+    const chain = { ...hand.chain, rpc: { ...rpc, readContract } as typeof rpc }
+    await outwaitNewestBlock()
+    await tickLane({ ...hand.lanes[0], chain, memory: {} })
+    const sent = await hand.world.context.db.read.select().from(transactionAttempts)
+    expect(sent.filter(({ is_cancel }) => is_cancel)).toEqual([])
   }, 30_000)
 
   test("is repeated with the gas that it takes then", async () => {
@@ -315,6 +357,27 @@ async function claimAfterReplacement() {
   await hand.tick()
   const claim = await (await preparedClaim(hand, unit_id, person.address))()
   return { hand, address, chip_id, claim }
+}
+
+/** Mines the last bytes of the transactions that are in no block, those of each kind in a block of their own. */
+async function mineInTurn(hand: ByHand, ...kinds: string[]): Promise<void> {
+  const { client } = hand.stage.anvil
+  const { read } = hand.world.context.db
+  const rows = await read
+    .select()
+    .from(transactions)
+    .innerJoin(transactionAttempts, eq(transactionAttempts.transaction_id, transactions.id))
+    .orderBy(asc(transactions.nonce), asc(transactionAttempts.number))
+  const last = new Map(rows.map((row) => [row.transactions.id, row]))
+  const open = [...last.values()].filter(
+    (row) => row.transactions.status === "sent" || row.transactions.block_hash === null,
+  )
+  for (const row of open) await client.dropTransaction({ hash: row.transaction_attempts.hash as Hex })
+  for (const kind of kinds) {
+    for (const row of open.filter(({ transactions: { kind: its } }) => its === kind))
+      await client.sendRawTransaction({ serializedTransaction: row.transaction_attempts.raw as Hex })
+    await hand.mine()
+  }
 }
 
 /** Mines transactions of someone else who has the signer's key, with the nonces of the transactions of these kinds. */

@@ -16,6 +16,7 @@ const watch = "workers/watches/watch-authorizations.ts"
 const overtaken = "test/engine/overtaken.test.ts"
 const metNothing = "test/engine/met-nothing.test.ts"
 const refused = "test/engine/refused.test.ts"
+const relayClaims = "workers/jobs/relay-claims.ts"
 const sendAnew = "src/engine/lanes/send-anew.ts"
 const outcome = "workers/watches/authorization-outcome.ts"
 const authorizer = "test/engine/authorizer.test.ts"
@@ -1038,6 +1039,30 @@ export const mutations: Mutation[] = [
       file: overtaken,
       test: "is repeated before the claim also if the claim's empty transaction is undone with them",
     },
+  },
+  {
+    name: "a claim is sent again while the chain has neither its issuance nor the replacement of its chip",
+    file: relayClaims,
+    replace: [["return token === null || (token.owner", "return token !== null && (token.owner"]],
+    noticed_by: {
+      file: overtaken,
+      test: "is repeated before the claim also if it was mined before the unit's issuance",
+    },
+  },
+  {
+    name: "a claim is planned while the chain has neither its issuance nor the replacement of its chip",
+    file: relayClaims,
+    replace: [["new Set([...rebound, ...(await heldClaims(chain, queries, next))])", "new Set(rebound)"]],
+    noticed_by: {
+      file: overtaken,
+      test: "is waited for by a new claim also if the unit's issuance is undone, too",
+    },
+  },
+  {
+    name: "a claim is held back because a node is behind",
+    file: relayClaims,
+    replace: [["(claim) => lacksChip(chain, claim)", '(claim) => hasOtherChip(chain, claim, "latest")']],
+    noticed_by: { file: overtaken, test: "is not what a node sees that is still at the block before it" },
   },
   {
     name: "a chip replacement that forgets the one before it",

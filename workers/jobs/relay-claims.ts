@@ -22,7 +22,7 @@ import {
 import { isSentBefore } from "../../src/engine/jobs/sent-before.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
-import { isClaimedAtDepth } from "./token-at-depth.ts"
+import { isClaimedAtDepth, tokenBy } from "./token-at-depth.ts"
 
 /** The most waiting claims joined into one transaction. */
 const maxClaims = 20
@@ -36,12 +36,11 @@ export const relayClaims: Job<"relayClaim"> = {
       throw new Error(`unit ${waiting[0].input.unit_id} cannot be claimed before it has a serial`)
     const next = nextOf(chain, known)
     const rebound = await reboundClaims(chain, next)
-    if (rebound.length > 0) {
-      const superseded = await supersededClaims(chain, queries, rebound)
-      if (superseded.length > 0) return endOf(superseded)
-      if (rebound.includes(first)) return { do: "wait", effects: rebound.map(({ effect }) => effect) }
-    }
-    const byContract = byContractOf(next.filter((claim) => !rebound.includes(claim)))
+    const superseded = await supersededClaims(chain, queries, rebound)
+    if (superseded.length > 0) return endOf(superseded)
+    const held = new Set([...rebound, ...(await heldClaims(chain, queries, next))])
+    if (held.has(first)) return { do: "wait", effects: [...held].map(({ effect }) => effect) }
+    const byContract = byContractOf(next.filter((claim) => !held.has(claim)))
     const own = callOf(byContract.get(first.contract) ?? [])
     if (byContract.size === 1) return own
     return (await joinAtDesk(chain, [...byContract.values()].map(callOf))) ?? own
@@ -52,9 +51,8 @@ export const relayClaims: Job<"relayClaim"> = {
   plansAnew: true,
 
   async hold(chain, queries, effects) {
-    const awaiting = await awaitedClaims(queries, await claimsOf(queries, effects))
-    const rebound = await reboundClaims(chain, awaiting)
-    return rebound.length > 0 ? "the replacement of its chip is on chain again" : null
+    const held = await heldClaims(chain, queries, await claimsOf(queries, effects))
+    return held.length > 0 ? "the replacement of its chip is on chain again" : null
   },
 
   /** The recipient may have transferred the unit since. */
@@ -177,14 +175,35 @@ async function supersededClaims(chain: ConnectedChain, queries: Queries, rebound
   return await filterAll(superseded, isOver)
 }
 
-/** Returns claims that wait for a replacement that a reorganization undid and whose lane brings it back. */
-async function awaitedClaims(queries: Queries, rebound: Claim[]): Promise<Claim[]> {
-  if (rebound.length === 0) return []
+/**
+ * Returns claims that wait for the replacement of their chip, which a reorganization undid, alone or together with the
+ * issuance: mined in between, they would lock the chip before it.
+ */
+async function heldClaims(chain: ConnectedChain, queries: Queries, claims: Claim[]): Promise<Claim[]> {
+  return await filterAll(await awaitedClaims(queries, claims), (claim) => lacksChip(chain, claim))
+}
+
+/**
+ * Returns whether the chain has another chip for a unit in custody, or no token. Reads by block number, so that a
+ * provider without that block refuses; its own newest block may be one before the replacement.
+ */
+async function lacksChip(chain: ConnectedChain, { contract, serial, chip_id }: Claim): Promise<boolean> {
+  const newest = await newestSince(chain.headers, 0n)
+  const token = await tokenBy(chain, { contract, serial: BigInt(serial) }, newest)
+  return token === null || (token.owner === null && token.chip_id !== chip_id)
+}
+
+/**
+ * Returns claims whose chip came with a replacement that is not final: if a reorganization undoes it, its lane brings it
+ * back.
+ */
+async function awaitedClaims(queries: Queries, claims: Claim[]): Promise<Claim[]> {
+  if (claims.length === 0) return []
   const swaps = await openSwaps(
     queries,
-    rebound.map(({ effect }) => effect.input.unit_id),
+    claims.map(({ effect }) => effect.input.unit_id),
   )
-  return rebound.filter(({ effect, chip_id }) =>
+  return claims.filter(({ effect, chip_id }) =>
     swaps.some((swap) => swap.unit_id === effect.input.unit_id && swap.chip_id === chip_id),
   )
 }
