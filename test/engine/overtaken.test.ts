@@ -199,6 +199,28 @@ describe("a chip replacement undone by a reorganization", () => {
     expect(sent.filter(({ is_cancel }) => is_cancel)).toEqual([])
   }, 30_000)
 
+  test("asks for the key of its lane if the claim before it can only be given up with it", async () => {
+    const { hand } = await claimAfterReplacement()
+    const [owning] = hand.lanes
+    const retired = { ...owning, signer: { ...owning.signer, account: null }, memory: {} }
+    await hand.settle()
+    await reorganize(hand, "replaceChip", () => null)
+    await useNoncesOf(hand, "replaceChip")
+    await outwaitNewestBlock()
+    await tickLane(retired)
+    await hand.turn((t) => retryById(t, owning.signer.lane_id))
+    for (let block = 0; block < 4; block++) {
+      await hand.mine()
+      await outwaitNewestBlock()
+      await tickLane(retired)
+    }
+    const [row] = await hand.world.context.db.read
+      .select()
+      .from(lanes)
+      .where(eq(lanes.id, owning.signer.lane_id))
+    expect(row?.reason).toMatch(/^nonce 2 \(relayClaim\) .* SIGNER_KEYS/)
+  }, 30_000)
+
   test("is repeated with the gas that it takes then", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
     const { unit_id, address } = await issuedUnit(hand)

@@ -1065,6 +1065,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is not what a node sees that is still at the block before it" },
   },
   {
+    name: "nobody is told that a claim that is held back needs a key that is gone",
+    file: pushOn,
+    replace: [["if (account) return noticed(why)", "return noticed(why)"]],
+    noticed_by: {
+      file: overtaken,
+      test: "asks for the key of its lane if the claim before it can only be given up with it",
+    },
+  },
+  {
     name: "a chip replacement that forgets the one before it",
     file: "workers/jobs/replace-chips.ts",
     replace: [["if (await followsOpenSwap(queries, effect)) return", "if (false) return"]],

@@ -146,7 +146,13 @@ async function sendAgain(
 ): Promise<Findings> {
   if (hold === null || attempt.is_cancel) return await sendAttempt(lane, transaction, attempt)
   const { nonce, kind } = transaction
-  return noticed(`nonce ${nonce} (${kind}) is not sent again until ${hold}, because it would do harm before`)
+  const { address, account } = lane.signer
+  const why = `nonce ${nonce} (${kind}) is not sent again until ${hold}, because it would do harm before`
+  if (account) return noticed(why)
+  // What the call waits for may itself wait for this nonce.
+  return noticed(
+    `${why}; the key of ${address}, which could sign an empty transaction in its place, is no longer in SIGNER_KEYS: if this lasts, add it until the lane has nothing open`,
+  )
 }
 
 /** Reports what only the missing key could do: cancel, or raise the fees. Later nonces wait for it. */
