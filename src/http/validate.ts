@@ -6,6 +6,7 @@ import {
   type ValueErrorIterator,
   ValueErrorType,
 } from "@sinclair/typebox/compiler"
+import { counted } from "../platform/counted.ts"
 import { ApiError, type ErrorDetails } from "../platform/errors.ts"
 
 /** Where a value violates its schema, as a JSON pointer, and how. The message never contains the value. */
@@ -95,17 +96,17 @@ function messageOf({ type, schema, message }: ValueError): string {
     case ValueErrorType.StringPattern:
       return `must match ${schema.pattern}`
     case ValueErrorType.StringMinLength:
-      return `must have at least ${count(schema.minLength, "character")}`
+      return `must have at least ${counted(schema.minLength, "character", "characters")}`
     case ValueErrorType.StringMaxLength:
-      return `must have at most ${count(schema.maxLength, "character")}`
+      return `must have at most ${counted(schema.maxLength, "character", "characters")}`
     case ValueErrorType.ArrayMinItems:
-      return `must have at least ${count(schema.minItems, "entry", "entries")}`
+      return `must have at least ${counted(schema.minItems, "entry", "entries")}`
     case ValueErrorType.ArrayMaxItems:
-      return `must have at most ${count(schema.maxItems, "entry", "entries")}`
+      return `must have at most ${counted(schema.maxItems, "entry", "entries")}`
     case ValueErrorType.ObjectMinProperties:
-      return `must have at least ${count(schema.minProperties, "field")}`
+      return `must have at least ${counted(schema.minProperties, "field", "fields")}`
     case ValueErrorType.ObjectMaxProperties:
-      return `must have at most ${count(schema.maxProperties, "field")}`
+      return `must have at most ${counted(schema.maxProperties, "field", "fields")}`
     case ValueErrorType.IntegerMinimum:
     case ValueErrorType.NumberMinimum:
       return `must be at least ${schema.minimum}`
@@ -140,8 +141,4 @@ function unionMessage(schema: TSchema, message: string): string {
   return values.includes(undefined)
     ? message
     : `must be one of ${values.map((value) => JSON.stringify(value)).join(", ")}`
-}
-
-function count(size: number, one: string, many = `${one}s`): string {
-  return `${size} ${size === 1 ? one : many}`
 }

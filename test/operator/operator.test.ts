@@ -230,6 +230,14 @@ describe("usage", () => {
     expect(alone.stderr).toEndWith(asked.stdout)
   })
 
+  test("is not printed for a word that begins no command, only where to find all of them", async () => {
+    const { code, stderr } = await runPlain({}, "stcuk")
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: 'operator: there is no command "stcuk"\noperator: --help lists the commands\n',
+    })
+  })
+
   test("of a command includes its details", async () => {
     const { stdout } = await runPlain({}, "chips", "import", "--help")
     expect(stdout).toContain("run the same command again: it continues where it stopped")

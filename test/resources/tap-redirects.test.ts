@@ -162,6 +162,7 @@ describe("without a redirect", () => {
     ["sv-SE,sv;q=0.9,fr-CA;q=0.5,en;q=0.4", "fr"],
     ["en;q=0.1, pt-BR", "pt"],
     ["zh-TW", "zh-Hant"],
+    ["zh_TW", "zh-Hant"],
     ["zh-CN,zh;q=0.9", "zh-Hans"],
     ["de;q=0,ja;q=0.1", "ja"],
     ["AR-ae", "ar"],

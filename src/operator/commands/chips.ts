@@ -1,5 +1,6 @@
 import { closeSync, openSync, readFileSync, readSync } from "node:fs"
 import { type Context, inTurn } from "../../platform/context.ts"
+import { counted } from "../../platform/counted.ts"
 import { parseChipId } from "../../platform/ids.ts"
 import { chipLines } from "../../resources/chip-stock/file.ts"
 import { importChips } from "../../resources/chip-stock/import.ts"
@@ -44,7 +45,7 @@ an error, but keys that can no longer be decrypted are replaced.`,
         const otherwise = changed === 0 ? "" : `, ${changed} that were never used were changed`
         return {
           document: { organization_id, imported, replaced, changed, already_imported },
-          text: `${imported} chips were imported${anew}${otherwise}${before}`,
+          text: `${counted(imported, "chip was", "chips were")} imported${anew}${otherwise}${before}`,
         }
       }
     },
@@ -93,7 +94,7 @@ per line. Either all are moved or none; chips that are already there stay.`,
         const before = there === 0 ? "" : `, ${there} were already there`
         return {
           document: { from: input.from, to: input.to, moved, already_moved: there },
-          text: `${moved} chips were moved${before}`,
+          text: `${counted(moved, "chip was", "chips were")} moved${before}`,
         }
       }
     },

@@ -3,6 +3,7 @@ import type { CollectionRow } from "../../db/schema.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { ChainUnreachable, reach } from "../../engine/chain/rpc.ts"
 import type { World } from "../../engine/world.ts"
+import { counted } from "../../platform/counted.ts"
 import { type Comparison, comparableCollections, compareWithChain } from "../verbs/compare-chain.ts"
 import type { Command } from "./command.ts"
 import { showProgress } from "./progress.ts"
@@ -26,7 +27,7 @@ does not answer, its collections are left out, the others are compared all the s
       return {
         document: { compared: compared.length, not_connected: unreached, unanswered, collections: unlike },
         text: [
-          `${compared.length} collections compared${unreached > 0 ? `, ${unreached} left out because their chains are not in CHAINS` : ""}`,
+          `${counted(compared.length, "collection", "collections")} compared${unreached > 0 ? `, ${unreached} left out because their chains are not in CHAINS` : ""}`,
           ...unansweredLines(unanswered),
           ...unlike.flatMap(linesOf),
         ].join("\n"),
@@ -89,7 +90,10 @@ async function isSilent({ rpc }: ConnectedChain): Promise<boolean> {
 /** A line for each chain and what it said. */
 function unansweredLines(unanswered: Unanswered[]): string[] {
   const alike = Map.groupBy(unanswered, ({ chain_id, because }) => `chain ${chain_id}: ${because}`)
-  return [...alike].map(([said, all]) => `${all.length} collections not compared: no answer from ${said}`)
+  return [...alike].map(
+    ([said, all]) =>
+      `${counted(all.length, "collection", "collections")} not compared: no answer from ${said}`,
+  )
 }
 
 function isUnlike({ unasked_serials, other_chips, unasked_claims }: Comparison): boolean {

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { parseRecipients, writeManifest } from "../../engine/sun/encoding/write-manifest.ts"
 import type { Context } from "../../platform/context.ts"
+import { counted } from "../../platform/counted.ts"
 import { newId } from "../../platform/ids.ts"
 import { writeWholeAtOnce } from "../../platform/whole-file.ts"
 import { countRegistered, linesOf, placeOrder } from "../../resources/encodings/service.ts"
@@ -62,7 +63,7 @@ keys of their set; the UID of a chip that was never paired is not known, so name
           chips: size,
           manifest: path,
         },
-        text: `${size} chips are registered with version ${key_version} of the key set; give ${path} to the station`,
+        text: `${counted(size, "chip is", "chips are")} registered with version ${key_version} of the key set; give ${path} to the station`,
       }
     }
   },

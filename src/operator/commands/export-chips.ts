@@ -1,3 +1,4 @@
+import { counted } from "../../platform/counted.ts"
 import { inParts, writeWhole } from "../../platform/whole-file.ts"
 import { type ExportedChip, exportedChips } from "../../resources/encodings/chip-export.ts"
 import { type Command, formatOf, UsageError } from "./command.ts"
@@ -14,7 +15,7 @@ export const exportChips: Command = {
     return async ({ context }) => {
       const rows = exportedChips(context, values.required("organization"))
       const exported = await writeRows(file, format === "csv" ? csv : json, rows)
-      return { document: { exported, file }, text: `${exported} chips are in ${file}` }
+      return { document: { exported, file }, text: `${counted(exported, "chip is", "chips are")} in ${file}` }
     }
   },
 }

@@ -1,3 +1,4 @@
+import { counted } from "../../platform/counted.ts"
 import { inAct } from "../verbs/acts.ts"
 import { noteRestored } from "../verbs/restored.ts"
 import type { Command } from "./command.ts"
@@ -13,7 +14,7 @@ The runbook at /docs/runbooks/restore-a-back-up says what to do afterwards.`,
     () =>
     async ({ context }) => {
       const done = await inAct(context, { act: "restored", subject: "database" }, noteRestored)
-      const text = `${done.lane_ids.length} lanes send nothing new until every nonce that they may have used since the backup is final on chain, if need be by an empty transaction: chain status shows them`
+      const text = `${counted(done.lane_ids.length, "lane sends", "lanes send")} nothing new until every nonce that may have been used since the backup is final on chain, if need be by an empty transaction: chain status shows them`
       return { document: done, text }
     },
 }

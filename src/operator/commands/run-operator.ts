@@ -41,7 +41,7 @@ export async function runOperator(
     if (isJson) terminal.print(jsonText({ error: failure.document }))
     terminal.complain(`${failure.lines.map((line) => `operator: ${line}`).join("\n")}\n`)
     if (!(error instanceof UsageError)) return 1
-    terminal.complain(`\n${usage(rest)}`)
+    terminal.complain(topicOf(rest).length > 0 ? `\n${usage(rest)}` : "operator: --help lists the commands\n")
     return 2
   }
 }

@@ -1,3 +1,4 @@
+import { counted } from "../../platform/counted.ts"
 import { html, type Markup, type Shown } from "../../platform/html.ts"
 import { wordsOf } from "../charts/chart.ts"
 import type { Story, StoryEffect, StoryEntry, StoryTransaction } from "../stories/story.ts"
@@ -95,7 +96,7 @@ function transactionItem(transaction: StoryTransaction): Markup {
   ])}</div>
 <ol class="attempts">${transaction.attempts.map(
     ({ hash, kind, send_count, last_error }) =>
-      html`<li><code>${hash}</code> <span class="soft">${kind}, sent ${send_count} ${send_count === 1 ? "time" : "times"}</span>${last_error && html`<p class="alert">${last_error}</p>`}</li>`,
+      html`<li><code>${hash}</code> <span class="soft">${kind}, sent ${counted(send_count, "time", "times")}</span>${last_error && html`<p class="alert">${last_error}</p>`}</li>`,
   )}</ol>
 </div>`
 }

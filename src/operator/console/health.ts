@@ -3,6 +3,7 @@ import type { Queries } from "../../db/database.ts"
 import { events } from "../../db/event-schema.ts"
 import { actorTimers, organizations } from "../../db/schema.ts"
 import type { Context } from "../../platform/context.ts"
+import { counted } from "../../platform/counted.ts"
 import { type WebhookState, webhookStates } from "../stories/webhook-states.ts"
 import { readChainStatus } from "../verbs/chain-status.ts"
 import { describeDoubled } from "../verbs/found-serials.ts"
@@ -142,11 +143,13 @@ async function webhookSigns(queries: Queries, now: Date): Promise<Sign[]> {
   const states = await webhookStates(queries, null)
   const troubled = states.filter((state) => isTroubled(state, now))
   if (troubled.length === 0)
-    return states.length === 0 ? [] : [right(`${states.length} webhook endpoints`, "/console/webhooks")]
+    return states.length === 0
+      ? []
+      : [right(counted(states.length, "webhook endpoint", "webhook endpoints"), "/console/webhooks")]
   return troubled.slice(0, mostReasons).map((state) => {
     const { id, url, status, waiting, waiting_since, last_refusals } = state
     const said = last_refusals[0]?.error
-    const waits = `${waiting} events waiting since ${waiting_since ? seconds(waiting_since) : "now"}`
+    const waits = `${counted(waiting, "event", "events")} waiting since ${waiting_since ? seconds(waiting_since) : "now"}`
     return wrong(
       `webhook endpoint ${url} is ${status}, ${waits}${said ? `: ${said}` : ""}`,
       `/console/actors/${id}`,

@@ -4,6 +4,7 @@ import type { Queries } from "../../db/database.ts"
 import { type ActorRow, actorTimers, effects, organizations } from "../../db/schema.ts"
 import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
 import type { KeyFault } from "../../platform/context.ts"
+import { counted } from "../../platform/counted.ts"
 import type { AskChain } from "../ask-chain.ts"
 import { failureIn, isOpen, reasonOf, type Work } from "./waiting.ts"
 import { webhookStates } from "./webhook-states.ts"
@@ -94,9 +95,10 @@ async function deliveryOf(queries: Queries, actor: ActorRow): Promise<string> {
   const [state] = await webhookStates(queries, actor.organization_id, actor.id)
   const why = failureIn(actor) ?? state?.last_refusals[0]?.error
   const because = why ? `; last error: ${why}` : ""
-  if (actor.state === "paused") return `somebody to enable it${because}; ${state?.waiting ?? 0} events wait`
+  if (actor.state === "paused")
+    return `somebody to enable it${because}; ${counted(state?.waiting ?? 0, "event waits", "events wait")}`
   if (!state?.waiting_since) return "nothing: all events are delivered"
-  return `its receiver to accept ${state.waiting} events, the oldest of which has waited since ${state.waiting_since}${because}`
+  return `its receiver to accept ${counted(state.waiting, "event", "events")}, the oldest of which has waited since ${state.waiting_since}${because}`
 }
 
 /** A suspended organization's things cannot be acted on. */

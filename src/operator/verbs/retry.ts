@@ -2,6 +2,7 @@ import { and, eq, isNull, ne, or } from "drizzle-orm"
 import { effects, lanes } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { findActor, sendEvent } from "../../engine/actors/runtime.ts"
+import { counted } from "../../platform/counted.ts"
 import { parseId } from "../../platform/ids.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import { openTransactionOf } from "./cancel.ts"
@@ -53,7 +54,7 @@ const longMilliseconds = 60_000
 async function dueIn({ tx }: Turn, queues: string[]): Promise<string> {
   const rows = await tx.select().from(lanes).where(ne(lanes.status, "open"))
   const stopped = rows.filter((lane) => queues.includes(laneQueue(lane.id)))
-  const due = `${queues.length} open ${queues.length === 1 ? "effect is" : "effects are"} due now`
+  const due = `${counted(queues.length, "open effect is", "open effects are")} due now`
   const waits = stopped.map(
     ({ id, status }) => `, but lane ${id} is ${status}: see chain status, and retry ${id}`,
   )

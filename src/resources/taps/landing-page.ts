@@ -57,10 +57,13 @@ function languageFor(acceptLanguage: string): Language {
 /** No browser sends more; reading a longer header would take time from others. */
 const mostCharacters = 500
 
-/** Returns the language and script of a tag, such as `zh-Hant` for `zh-TW`; an empty text if it is no language. */
+/**
+ * Returns the language and script of a tag, such as `zh-Hant` for `zh-TW`; an empty text if it is no language. Some apps
+ * send `zh_TW`.
+ */
 function writtenIn(tag: string): string {
   try {
-    const { language, script } = new Intl.Locale(tag).maximize()
+    const { language, script } = new Intl.Locale(tag.replaceAll("_", "-")).maximize()
     return `${language}-${script}`
   } catch {
     return ""

@@ -1,3 +1,4 @@
+import { counted } from "../../../platform/counted.ts"
 import { MANY_READS, NXP, openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.ts"
 import { judgeMac, macVouches } from "./judge-mac.ts"
 import { judgeSettings } from "./judge-settings.ts"
@@ -305,7 +306,7 @@ function openedText(opener: KeyCandidate | null): string {
 
 function skippedText(skipped: number, counter: number): string {
   if (skipped === 0) return `read counter ${counter}, the next one`
-  return `read counter ${counter}; ${skipped} ${skipped === 1 ? "read was" : "reads were"} never presented here, which is normal: every read by any phone counts`
+  return `read counter ${counter}; ${counted(skipped, "read was", "reads were")} never presented here, which is normal: every read by any phone counts`
 }
 
 function upperCase({ e, c, enc }: TagUrl): SunMessage {
