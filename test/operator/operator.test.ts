@@ -563,13 +563,31 @@ describe("identity", () => {
     return rows[0]?.identity
   }
 
-  test("can be set with a JWKS URL", async () => {
-    expect((await set("--jwks-url", "https://i.example/jwks")).code).toBe(0)
-    expect(await stored()).toEqual({
-      issuer: "https://i.example",
-      audience: "service",
-      jwks_url: "https://i.example/jwks",
+  test("can be set with a JWKS URL, and says how many keys are there", async () => {
+    const { publicKey } = await generateKeyPair("ES256", { extractable: true })
+    const keys = [await crypto.subtle.exportKey("jwk", publicKey)]
+    const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json({ keys }) })
+    const jwks_url = `http://127.0.0.1:${server.port}/jwks`
+    const { code, document } = await set("--jwks-url", jwks_url)
+    await server.stop(true)
+    expect(code).toBe(0)
+    expect(document).toMatchObject({ keys_found: 1, failure: null })
+    expect(await stored()).toEqual({ issuer: "https://i.example", audience: "service", jwks_url })
+  })
+
+  test("is set, and says why, if there are no keys at the JWKS URL yet", async () => {
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response(null, { status: 404 }),
     })
+    const jwks_url = `http://127.0.0.1:${server.port}/jwks`
+    const { code, document } = await set("--jwks-url", jwks_url)
+    await server.stop(true)
+    expect(code).toBe(0)
+    expect(document.keys_found).toBe(0)
+    expect(document.failure).toStartWith(`the keys at ${new URL(jwks_url).origin} cannot be fetched: `)
+    expect((await stored())?.jwks_url).toBe(jwks_url)
   })
 
   test("can be set with a public key, and a private or secret one is rejected", async () => {

@@ -84,6 +84,16 @@ function requireKeysAddress(text: string): string {
   return url.href
 }
 
+/**
+ * Fetches the keys at a sign-in's address, as the first identity token would. Returns how many there are; throws
+ * `Unavailable`, with the cause, if they cannot be fetched.
+ */
+export async function countKeysAt(url: string, now: Date): Promise<number> {
+  const known = keySetOf(url)
+  await fetchKeys(known, url, now)
+  return known.keys.jwks()?.keys.length ?? 0
+}
+
 const MAX_LIFETIME_SECONDS = 600
 /** How far the clocks of the sign-in and of this service may differ. */
 const CLOCK_TOLERANCE_SECONDS = 5
