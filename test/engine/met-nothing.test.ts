@@ -71,6 +71,27 @@ describe("a transaction without effect whose result was not given yet", () => {
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
 
+  test("does not fail because of a claim that is undone: a claim joined with one that succeeds", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+    const { id: collection_id, address } = await activeCollection(hand)
+    const [one, other] = [await pairedUnit(hand, collection_id), await pairedUnit(hand, collection_id)]
+    await hand.settle()
+    const create = await preparedClaim(hand, one, person.address)
+    const createOther = await preparedClaim(hand, other, person.address)
+    await claimBeside(hand, address, friend.address)
+    const [{ id }, { id: otherId }] = [await create(), await createOther()]
+    await goOn(hand, 1)
+    await outwaitNewestBlock()
+    await hand.tick()
+    expect((await claimNow(hand, otherId)).status).toBe("claimed")
+    expect(await claimNow(hand, id)).toMatchObject({ status: "claiming", failure: null })
+    await undoBlocks(hand, 2)
+    await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }).where(eq(effects.actor_id, id)))
+    await goOn(hand, 5)
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+  }, 30_000)
+
   test("does not succeed because of what another sender did in the newest block", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)

@@ -209,6 +209,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: metNothing, test: "and binds no chip after it has failed" },
   },
   {
+    name: "what failed beside work that succeeded fails before its bytes can do nothing any more",
+    file: giveResults,
+    replace: [['byFinal && !isError(byFinal[index]) ? "again"', 'byFinal && !isOpen ? "again"']],
+    noticed_by: { file: metNothing, test: "a claim joined with one that succeeds" },
+  },
+  {
     name: "what was told of is lost while its bytes may yet achieve it",
     file: giveResults,
     replace: [["if (lost.length > 0 && !(await areLostByFinal(lane, mined, lost))) return false", ""]],

@@ -97,7 +97,7 @@ async function confirm(
   const mined = { transaction, effects: members, receipt }
   const judged = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, judged)) return await sendAnew(lane, mined, place)
-  const results = await judgeReverted(lane, job, mined, judged)
+  const results = await judgeBesideSuccess(lane, mined, await judgeReverted(lane, job, mined, judged))
   const isInVain = receipt.status === "reverted" || (results.length > 0 && results.every(isError))
   if (isInVain && !(await isForGood(lane, place, results))) return nothing
   const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
@@ -141,6 +141,19 @@ async function judgeReverted(
 
 const maxTries = 10
 
+/**
+ * Plans again what failed only because of blocks that are not final, in a transaction that achieved something else: that
+ * has its result at once, and if those blocks are undone, the same bytes may achieve both.
+ */
+async function judgeBesideSuccess(lane: HeldLane, mined: Mined, results: JobResult[]): Promise<JobResult[]> {
+  if (mined.receipt.status === "reverted" || !results.some(isError) || results.every(isError)) return results
+  const byFinal = await judgeByFinal(lane, mined)
+  return results.map((result, index) => {
+    const isOpen = mined.effects[index]?.status === "open"
+    return isOpen && isError(result) && byFinal && !isError(byFinal[index]) ? "again" : result
+  })
+}
+
 function isError(result: JobResult | undefined): result is Extract<JobResult, { error: unknown }> {
   return result !== undefined && result !== "again" && "error" in result
 }
@@ -172,13 +185,18 @@ async function standsWithBlock(
  * undone alone. A node that has pruned so old a state does not count against it.
  */
 async function areLostByFinal(lane: HeldLane, mined: Mined, lost: Lost[]): Promise<boolean> {
-  const job = jobFor(lane.jobs, mined.transaction.kind)
-  const { headers, config } = lane.chain
+  const results = await judgeByFinal(lane, mined)
+  return results === null || lostOf(mined, results).length === lost.length
+}
+
+/** Judges a transaction by what final blocks show; null if a node has pruned so old a state. */
+async function judgeByFinal({ chain, context, jobs }: HeldLane, mined: Mined): Promise<JobResult[] | null> {
+  const job = jobFor(jobs, mined.transaction.kind)
+  const { headers, config } = chain
   const { number: newest } = await headers.follow()
   const confirmation_depth = Number(newest - (await headers.finalHeight()) + 1n)
-  const then = { ...lane.chain, config: { ...config, confirmation_depth } }
-  const results = await unlessForgotten(() => job.results(then, lane.context.db.read, mined))
-  return results === null || lostOf(mined, results).length === lost.length
+  const then = { ...chain, config: { ...config, confirmation_depth } }
+  return await unlessForgotten(() => job.results(then, context.db.read, mined))
 }
 
 /**
