@@ -125,6 +125,75 @@ describe("a transaction without effect whose result was not given yet", () => {
   }, 30_000)
 })
 
+describe("work whose collection the chain has lost", () => {
+  const depths = { confirmation_depth: 1, finality_depth: 30 }
+
+  test("does not delay another collection's claim: a claim", async () => {
+    const hand = await open(depths)
+    const other = await issuedUnit(hand)
+    const { unit_id } = await issuedUnit(hand)
+    const create = await preparedClaim(hand, unit_id, person.address)
+    const createOther = await preparedClaim(hand, other.unit_id, friend.address)
+    await loseCollection(hand)
+    await create()
+    await requireClaimed(hand, (await createOther()).id)
+  }, 30_000)
+
+  test("does not delay another collection's claim: a chip replacement after another one", async () => {
+    const hand = await open(depths)
+    const other = await issuedUnit(hand)
+    const { unit_id } = await issuedUnit(hand)
+    await replaceChip(hand, unit_id)
+    await hand.settle()
+    const createOther = await preparedClaim(hand, other.unit_id, friend.address)
+    await loseCollection(hand)
+    await replaceChip(hand, unit_id)
+    await requireClaimed(hand, (await createOther()).id)
+  }, 30_000)
+
+  test("is not sent in vain: claims that go together", async () => {
+    const hand = await open(depths)
+    const { id } = await activeCollection(hand)
+    await pairedUnit(hand, id)
+    await hand.settle()
+    const [one, other] = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
+    await hand.settle()
+    const create = await preparedClaim(hand, one, person.address)
+    const createOther = await preparedClaim(hand, other, friend.address)
+    const [first] = await hand.transactionsOf("issueUnit")
+    await reorganize(hand, "issueUnit", ({ nonce }) => (nonce === first?.nonce ? 0 : null))
+    const [claim] = [await create(), await createOther()]
+    await goOnOwning(hand, 3)
+    expect(await hand.transactionsOf("relayClaim")).toEqual([])
+    await goOn(hand, 5)
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+    expect(await hand.transactionsOf("relayClaim")).toHaveLength(1)
+  }, 30_000)
+
+  /** Undoes the last collection's deployment, and everything that followed it. */
+  async function loseCollection(hand: ByHand): Promise<void> {
+    const deployments = await hand.transactionsOf("deployCollection")
+    const last = Math.max(...deployments.map(({ nonce }) => nonce))
+    await reorganize(hand, "deployCollection", ({ kind, nonce }) =>
+      kind === "replaceChip" || nonce >= last ? null : 0,
+    )
+  }
+
+  async function requireClaimed(hand: ByHand, id: string): Promise<void> {
+    await goOnOwning(hand, 4)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+  }
+
+  /** The other lane, which issues and deploys, stands still. */
+  async function goOnOwning({ lanes: [owning], mine }: ByHand, rounds: number): Promise<void> {
+    for (let round = 0; round < rounds; round++) {
+      await outwaitNewestBlock()
+      await tickLane(owning)
+      await mine()
+    }
+  }
+})
+
 describe("a transaction without effect, behind a claim, whose result was already given", () => {
   const depths = { confirmation_depth: 1, finality_depth: 30 }
 

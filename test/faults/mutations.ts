@@ -1080,6 +1080,32 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a collection that the chain has lost holds up the claims of all others",
+    file: relayClaims,
+    replace: [["const lost = await lostClaims(chain, chosen)", "const lost = chosen.slice(0, 0)"]],
+    noticed_by: { file: metNothing, test: "does not delay another collection's claim: a claim" },
+  },
+  {
+    name: "claims are sent together although the chain has lost their units",
+    file: relayClaims,
+    replace: [["serial > issued)", "serial > issued && issued === 0)"]],
+    noticed_by: { file: metNothing, test: "is not sent in vain: claims that go together" },
+  },
+  {
+    name: "a chip replacement whose collection the chain has lost holds up all others",
+    file: "workers/jobs/replace-chips.ts",
+    replace: [
+      [
+        "await tokenBy(chain, token, await newestSince(chain.headers, 0n))",
+        "await tokenSince(chain, token, 0n)",
+      ],
+    ],
+    noticed_by: {
+      file: metNothing,
+      test: "does not delay another collection's claim: a chip replacement after another one",
+    },
+  },
+  {
     name: "a chip replacement that forgets the one before it",
     file: "workers/jobs/replace-chips.ts",
     replace: [["if (await followsOpenSwap(queries, effect)) return", "if (false) return"]],

@@ -9,6 +9,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import {
@@ -34,7 +35,10 @@ export const relayClaims: Job<"relayClaim"> = {
     const [first] = known
     if (first?.effect.id !== waiting[0].id)
       throw new Error(`unit ${waiting[0].input.unit_id} cannot be claimed before it has a serial`)
-    const next = nextOf(chain, known)
+    const chosen = nextOf(chain, known)
+    const lost = await lostClaims(chain, chosen)
+    if (lost.includes(first)) return { do: "wait", effects: lost.map(({ effect }) => effect) }
+    const next = chosen.filter((claim) => !lost.includes(claim))
     const rebound = await reboundClaims(chain, next)
     const superseded = await supersededClaims(chain, queries, rebound)
     if (superseded.length > 0) return endOf(superseded)
@@ -154,6 +158,21 @@ const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
     .leftJoin(chips, eq(chips.unit_id, units.id))
     .where(inArray(units.id, unit_ids)),
 )
+
+/**
+ * Returns claims whose units the chain has lost, with or without the contract: a call for several of them, or to an
+ * address without a contract, would succeed without effect.
+ */
+async function lostClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim[]> {
+  const contracts = [...byContractOf(claims)]
+  const lost = await Promise.all(
+    contracts.map(async ([contract, ofContract]) => {
+      const issued = await issuedOn(chain, contract)
+      return ofContract.filter(({ serial }) => serial > issued)
+    }),
+  )
+  return lost.flat()
+}
 
 /** Returns claims that would lock a wrong chip for ever: their unit is in custody and has another chip on chain now. */
 async function reboundClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim[]> {

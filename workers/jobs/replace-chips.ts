@@ -16,7 +16,7 @@ import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { chipNumber } from "../../src/engine/chain/issue-call.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
-import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { tokenAt } from "../../src/engine/chain/token-at.ts"
 import { doneBy, type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 import { openSwaps } from "./open-swaps.ts"
@@ -172,7 +172,7 @@ async function isPreviousSwapLost(
   token: Token,
   { input: { previous_chip_id, chip_id } }: Effect<"replaceChip">,
 ): Promise<boolean> {
-  const now = await unlessReverted(() => tokenSince(chain, token, 0n), null)
+  const now = await tokenBy(chain, token, await newestSince(chain.headers, 0n))
   return now === null || (now.owner === null && ![previous_chip_id, chip_id].includes(now.chip_id))
 }
 
