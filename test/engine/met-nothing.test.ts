@@ -170,6 +170,25 @@ describe("work whose collection the chain has lost", () => {
     expect(await hand.transactionsOf("relayClaim")).toHaveLength(1)
   }, 30_000)
 
+  test("is sent anew once, when it can have an effect: claims that go together", async () => {
+    const hand = await open(depths)
+    const { id } = await activeCollection(hand)
+    const [one, other] = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
+    await hand.settle()
+    const create = await preparedClaim(hand, one, person.address)
+    const createOther = await preparedClaim(hand, other, friend.address)
+    const claims = [await create(), await createOther()]
+    await hand.settle()
+    await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? null : 0))
+    await goOnOwning(hand, 5)
+    await goOn(hand, 5)
+    for (const claim of claims) expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+    expect((await hand.transactionsOf("relayClaim")).map(({ status }) => status)).toEqual([
+      "reverted",
+      "confirmed",
+    ])
+  }, 30_000)
+
   /** Undoes the last collection's deployment, and everything that followed it. */
   async function loseCollection(hand: ByHand): Promise<void> {
     const deployments = await hand.transactionsOf("deployCollection")

@@ -1028,7 +1028,7 @@ export const mutations: Mutation[] = [
     file: giveResults,
     replace: [
       [
-        'if (members.some(({ status }) => status === "done"))\n      return await sendAnew(lane, { transaction, effects: members, receipt }, place)',
+        'if (members.some(({ status }) => status === "done"))\n      return await sendAnew(lane, { transaction, effects: members, receipt }, place, members)',
         "",
       ],
     ],
@@ -1104,6 +1104,12 @@ export const mutations: Mutation[] = [
       file: metNothing,
       test: "does not delay another collection's claim: a chip replacement after another one",
     },
+  },
+  {
+    name: "claims that go together are sent anew whether or not the chain has their units",
+    file: sendAnew,
+    replace: [["if (lack) return waitsUntil(mined, lack)", ""]],
+    noticed_by: { file: metNothing, test: "is sent anew once, when it can have an effect" },
   },
   {
     name: "a chip replacement that forgets the one before it",

@@ -59,6 +59,12 @@ export const relayClaims: Job<"relayClaim"> = {
     return held.length > 0 ? "the replacement of its chip is on chain again" : null
   },
 
+  async lack(chain, queries, undone) {
+    const claims = await claimsOf(queries, undone)
+    const lost = await lostClaims(chain, claims)
+    return lost.length > 0 && lost.length === claims.length ? "one of its units is issued again" : null
+  },
+
   /** The recipient may have transferred the unit since. */
   async earlier(chain, queries, effect) {
     const [claim] = await claimsOf(queries, [effect])

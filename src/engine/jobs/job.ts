@@ -25,6 +25,11 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
   /** Returns why a call that would succeed must not be sent now; null if it may be sent. */
   hold?(chain: ConnectedChain, queries: Queries, effects: Effect<Name>[]): Promise<string | null>
+  /**
+   * Returns what the chain lacks for all of this work, which was undone: its call would succeed without effect. Null if
+   * some of it can be done.
+   */
+  lack?(chain: ConnectedChain, queries: Queries, undone: Effect<Name>[]): Promise<string | null>
   /** If set, effects whose transaction lost its nonce are planned again instead of sent again unchanged. */
   plansAnew?: true
   /** Judges a receipt at the confirmation depth: one result for each effect, in order. */

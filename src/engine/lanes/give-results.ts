@@ -6,7 +6,7 @@ import { unlessForgotten } from "../chain/old-state.ts"
 import { isAgreedOn } from "../chain/providers.ts"
 import { CallReverted } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
-import { isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/job.ts"
+import { type Effect, isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/job.ts"
 import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
@@ -88,7 +88,7 @@ async function confirm(
   if (isCancelled(transaction, place.hash)) {
     // What was done once is not planned again, so it must wait here until it may be sent.
     if (members.some(({ status }) => status === "done"))
-      return await sendAnew(lane, { transaction, effects: members, receipt }, place)
+      return await sendAnew(lane, { transaction, effects: members, receipt }, place, members)
     await moveContent(lane, transaction, place)
     noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
     return nothing
@@ -96,7 +96,8 @@ async function confirm(
   const job = jobFor(lane.jobs, transaction.kind)
   const mined = { transaction, effects: members, receipt }
   const judged = await job.results(lane.chain, queries, mined)
-  if (hasUndone(mined, judged)) return await sendAnew(lane, mined, place)
+  const undone = undoneOf(mined, judged)
+  if (undone.length > 0) return await sendAnew(lane, mined, place, undone)
   const results = await judgeBesideSuccess(lane, mined, await judgeReverted(lane, job, mined, judged))
   const isInVain = receipt.status === "reverted" || (results.length > 0 && results.every(isError))
   if (isInVain && !(await isForGood(lane, place, results))) return nothing
@@ -240,9 +241,10 @@ async function takeBack(
   const queries = lane.context.db.read
   const job = jobFor(lane.jobs, kind)
   const mined = { transaction, effects: await effectsOf(queries, id), receipt }
-  if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
+  if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place, mined.effects)
   const results = await job.results(lane.chain, queries, mined)
-  if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
+  const undone = undoneOf(mined, results)
+  if (undone.length > 0) return await sendAnew(lane, mined, place, undone)
   const isSettled = await standsWithBlock(lane, place, mined, results)
   const stored = isSettled ? place : unsettled(place)
   await inLane(lane, async (turn) => {
@@ -271,12 +273,12 @@ function lostOf({ effects }: Mined, results: JobResult[]): Lost[] {
 }
 
 /**
- * Returns whether something done was undone and can be done again. It cannot if someone else came first, or if older
- * bytes that a reorganization brought back have done it.
+ * Returns what was done, is undone and can be done again. It cannot if someone else came first, or if older bytes that a
+ * reorganization brought back have done it.
  */
-function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
+function undoneOf({ effects, receipt }: Mined, results: JobResult[]): Effect[] {
   const isReverted = receipt.status === "reverted"
-  return effects.some(({ status }, index) => {
+  return effects.filter(({ status }, index) => {
     if (status !== "done") return false
     return isReverted ? !isOutput(results[index]) : results[index] === "again"
   })

@@ -2,7 +2,7 @@ import type { Address, Hex } from "viem"
 import { firstFees, gasFor } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
-import { jobFor, type Mined } from "../jobs/job.ts"
+import { type Effect, jobFor, type Mined } from "../jobs/job.ts"
 import { feeColumns } from "./attempts.ts"
 import { isFinal } from "./final-block.ts"
 import { type Findings, nothing, noticed } from "./findings.ts"
@@ -17,7 +17,12 @@ import { goOnWithoutNonce } from "./without-nonce.ts"
  * later, or whose cancel was mined instead. The same content is sent with a new nonce as soon as it can succeed. If
  * someone else came first on the new fork, it never can, and it ends once that is final.
  */
-export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: BlockPlace): Promise<Findings> {
+export async function sendAnew(
+  lane: HeldLane,
+  mined: WatchedMined,
+  place: BlockPlace,
+  undone: Effect[],
+): Promise<Findings> {
   const { transaction, effects } = mined
   const [to, data] = [transaction.to as Address, transaction.call as Hex]
   const isThere = await reach(() => lane.chain.rpc.getCode({ address: to }))
@@ -29,7 +34,11 @@ export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: Block
     return nothing
   }
   if (!isThere) return waitsUntil(mined, `there is a contract at ${to} again`)
-  const hold = await jobFor(lane.jobs, transaction.kind).hold?.(lane.chain, lane.context.db.read, effects)
+  const job = jobFor(lane.jobs, transaction.kind)
+  const { read } = lane.context.db
+  const lack = await job.lack?.(lane.chain, read, undone)
+  if (lack) return waitsUntil(mined, lack)
+  const hold = await job.hold?.(lane.chain, read, effects)
   if (hold) return waitsUntil(mined, hold)
   // It may need more gas than at first.
   const gas = Math.max(transaction.gas, Number(gasFor(verdict)))
