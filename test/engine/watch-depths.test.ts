@@ -533,6 +533,20 @@ describe("a unit that was claimed and no longer has an owner", () => {
   }, 30_000)
 })
 
+test("a claimed token whose collection the chain has lost delays no authorization of another one", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const other = await issuedUnit(hand)
+  await claimedUnit(hand)
+  const { number: head } = await hand.stage.anvil.client.getBlock()
+  const [, deployment] = await hand.transactionsOf("deployCollection")
+  const claim = await ownClaim(hand, other.unit_id, 6)
+  await undoBlocks(hand, Number(head) - Number(deployment?.block_number) + 1)
+  await send(hand, claim)
+  await hand.mine(20)
+  await watch(hand)
+  expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+}, 30_000)
+
 test("a token that moved while a provider followed another fork for longer than the finality depth has its new owner", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { unit_id } = await claimedUnit(hand)

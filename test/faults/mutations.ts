@@ -1080,6 +1080,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a claimed token whose collection the chain has lost holds up all authorizations",
+    file: "workers/watches/follow-owners.ts",
+    replace: [["(await issuedOn(chain, address, blockNumber)) === 0", "blockNumber < 0n"]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "a claimed token whose collection the chain has lost delays no authorization of another one",
+    },
+  },
+  {
     name: "a collection that the chain has lost holds up the claims of all others",
     file: relayClaims,
     replace: [["const lost = await lostClaims(chain, chosen)", "const lost = chosen.slice(0, 0)"]],

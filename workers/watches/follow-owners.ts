@@ -9,7 +9,8 @@ import { isOutdated, noteOwner, type SeenOwner } from "../../src/engine/actors/o
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
+import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { partsOf } from "../../src/platform/parts.ts"
 import { type Cursor, holdCursor, readUpTo } from "./chain-cursor.ts"
@@ -172,18 +173,24 @@ async function doubtfulTokens(queries: Queries, chainId: number, safe: bigint): 
 const atOnce = 20
 
 /**
- * Reads a token's owner; null in custody, and while a reorganization has undone the
- * issuance. Throws `ChainUnreachable`.
+ * Reads a token's owner; null in custody, and while a reorganization has undone the issuance, or the deployment of the
+ * contract. Throws `ChainUnreachable`.
  */
 export async function ownerAt(
-  { rpc }: ConnectedChain,
+  chain: ConnectedChain,
   address: Address,
   serial: number,
   blockNumber: bigint,
 ): Promise<string | null> {
   const token = { address, abi: collectionAbi, functionName: "ownerOf", args: [BigInt(serial)] } as const
-  const owner = await unlessReverted(() => rpc.readContract({ ...token, blockNumber }), null)
-  return owner && ownerIn(address, owner)
+  try {
+    const owner = await unlessReverted(() => chain.rpc.readContract({ ...token, blockNumber }), null)
+    return owner && ownerIn(address, owner)
+  } catch (error) {
+    // If there is no contract, reading the token looks as if the provider were behind.
+    if (error instanceof ChainUnreachable && (await issuedOn(chain, address, blockNumber)) === 0) return null
+    throw error
+  }
 }
 
 function lower(address: string): string {
