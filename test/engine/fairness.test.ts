@@ -1,7 +1,16 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { collections, units } from "../../src/db/schema.ts"
-import { type ByHand, newCollection, openByHand, pairedUnit } from "../harness/by-hand.ts"
+import { collections, effects, units } from "../../src/db/schema.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import {
+  activeCollection,
+  type ByHand,
+  issuedUnit,
+  newCollection,
+  openByHand,
+  outwaitNewestBlock,
+  pairedUnit,
+} from "../harness/by-hand.ts"
 
 // Fairness, measured in blocks with one round of each lane per block; bench/turns.ts measures larger numbers.
 
@@ -23,6 +32,34 @@ test("another organization's deployments do not delay an issuance by a single bl
       .from(collections)
       .where(eq(collections.organization_id, other.organization_id))
     expect(rows.some(({ status }) => status === "deploying")).toBe(true)
+  } finally {
+    await hand.close()
+  }
+}, 60_000)
+
+test("a collection whose lost serials no provider can tell does not delay the issuance of another one", async () => {
+  const hand = await openByHand({ confirmation_depth: 1, finality_depth: 8 })
+  try {
+    const { id } = await activeCollection(hand)
+    const { unit_id } = await issuedUnit(hand)
+    const { read } = hand.world.context.db
+    const [lost] = await read.select().from(units).where(eq(units.id, unit_id))
+    const collection_id = lost?.collection_id as string
+    // As if a back-up older than the issuance had been restored.
+    await hand.turn(async ({ tx }) => {
+      await tx.update(units).set({ token_status: "pending", serial: null }).where(eq(units.id, unit_id))
+      await tx.update(collections).set({ next_serial: 1 }).where(eq(collections.id, collection_id))
+    })
+    const own = await pairedUnit(hand, id)
+    await pairedUnit(hand, collection_id)
+    const getContractEvents = async () => {
+      throw new Error("this range is refused")
+    }
+    const chain = { ...hand.chain, rpc: { ...hand.chain.rpc, getContractEvents } as never }
+    await outwaitNewestBlock()
+    await tickLane({ ...hand.lanes[1], chain, memory: {} })
+    const [effect] = await read.select().from(effects).where(eq(effects.actor_id, own))
+    expect(effect?.transaction_id).not.toBeNull()
   } finally {
     await hand.close()
   }

@@ -1089,6 +1089,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a collection that cannot be planned holds up the issuance of another one",
+    file: "workers/jobs/issue-units.ts",
+    replace: [["error instanceof ChainUnreachable || error instanceof DatabaseUnavailable", "error"]],
+    noticed_by: {
+      file: "test/engine/fairness.test.ts",
+      test: "a collection whose lost serials no provider can tell does not delay the issuance of another one",
+    },
+  },
+  {
     name: "a collection that the chain has lost holds up the claims of all others",
     file: relayClaims,
     replace: [["const lost = await lostClaims(chain, chosen)", "const lost = chosen.slice(0, 0)"]],

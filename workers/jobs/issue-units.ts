@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, inArray, isNull, like, notExists, or, sql } from "drizzle-orm"
 import type { Address } from "viem"
 import { failure } from "../../machines/failures.ts"
-import type { Queries } from "../../src/db/database.ts"
+import { DatabaseUnavailable, type Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import {
   bulkPairings,
@@ -18,7 +18,7 @@ import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { runSelector } from "../../src/engine/chain/desk.ts"
 import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
-import { CallReverted } from "../../src/engine/chain/rpc.ts"
+import { CallReverted, ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
 import { foundSerialsOf, ownIssuances } from "../../src/engine/found-serials.ts"
 import {
@@ -172,18 +172,34 @@ async function callsOfOthers(
     const batch = nextBatch(ofCollection)
     if (!next || id === first.input.collection_id || !isForDesk(chain, batch)) continue
     if (batch.length > room) continue
-    const collection = await collectionOf(queries, next)
-    const members = await withoutOvertaking(queries, batch)
-    if (members.length === 0) continue
-    if (await settleFound(queries, collection, members)) continue
-    if (await lastOnItsWay(queries, collection)) continue
-    const planned = await planFirst(chain, queries, { collection, ofCollection, members })
-    if (planned.do !== "call") continue
+    const planned = await callOfOther(chain, queries, next, ofCollection)
+    if (!planned) continue
     calls.push(planned)
     room -= planned.members.length
     if (calls.length + 1 === maxAtDesk) break
   }
   return calls
+}
+
+/** Returns the call for another collection's next units; null if none can go along now, or if it is broken itself. */
+async function callOfOther(
+  chain: ConnectedChain,
+  queries: Queries,
+  next: Effect<"issueUnit">,
+  ofCollection: Effect<"issueUnit">[],
+): Promise<Call<"issueUnit"> | null> {
+  try {
+    const collection = await collectionOf(queries, next)
+    const members = await withoutOvertaking(queries, nextBatch(ofCollection))
+    if (members.length === 0) return null
+    if (await settleFound(queries, collection, members)) return null
+    if (await lastOnItsWay(queries, collection)) return null
+    const planned = await planFirst(chain, queries, { collection, ofCollection, members })
+    return planned.do === "call" ? planned : null
+  } catch (error) {
+    if (error instanceof ChainUnreachable || error instanceof DatabaseUnavailable) throw error
+    return null
+  }
 }
 
 /** Gives units the serials that the chain already has for their chips; null if there are none. */
