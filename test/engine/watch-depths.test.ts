@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq, isNotNull } from "drizzle-orm"
-import { type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
+import { AbiDecodingZeroDataError, type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
 import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
@@ -547,6 +547,28 @@ test("a claimed token whose collection the chain has lost delays no authorizatio
   expect((await claimNow(hand, claim.id)).status).toBe("claimed")
 }, 30_000)
 
+test("a claimed token stays claimed while a provider that is behind answers for a block as if it were empty", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { unit_id, address } = await issuedUnit(hand)
+  await claimBeside(hand, address, accountAt(7).address)
+  await watch(hand)
+  await hand.mine()
+  await watch(hand)
+  const known = await unitRowOf(hand.world.context.db.read, unit_id)
+  expect(known).toMatchObject({ claimed: true, owner: accountAt(7).address })
+  await undoBlocks(hand)
+  await hand.mine()
+  await watch(behind(hand)).catch(() => {})
+  await hand.mine()
+  await watch(hand)
+  const { claimed, owner, ownership_updated_at } = await unitRowOf(hand.world.context.db.read, unit_id)
+  expect({ claimed, owner, ownership_updated_at }).toEqual({
+    claimed: true,
+    owner: known.owner,
+    ownership_updated_at: known.ownership_updated_at,
+  })
+}, 30_000)
+
 test("a token that moved while a provider followed another fork for longer than the finality depth has its new owner", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { unit_id } = await claimedUnit(hand)
@@ -871,6 +893,16 @@ function tornApart(hand: ByHand): ByHand {
   const { chain } = hand
   const blockHashes = async (block: bigint) => [...(await chain.providers.blockHashes(block)), "0xab" as Hex]
   return { ...hand, chain: { ...chain, providers: { ...chain.providers, blockHashes } } }
+}
+
+/** The same chain, whose state is read from a node that answers 0x for a block that it lacks, as Erigon did. */
+function behind(hand: ByHand): ByHand {
+  const { chain } = hand
+  const readContract = async () => {
+    throw new AbiDecodingZeroDataError()
+  }
+  const call = async () => ({ data: undefined })
+  return { ...hand, chain: { ...chain, rpc: { ...chain.rpc, readContract, call } as never } }
 }
 
 /** The same chain, and the largest number of concurrent log requests. */

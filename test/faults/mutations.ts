@@ -1082,10 +1082,19 @@ export const mutations: Mutation[] = [
   {
     name: "a claimed token whose collection the chain has lost holds up all authorizations",
     file: "workers/watches/follow-owners.ts",
-    replace: [["(await issuedOn(chain, address, blockNumber)) === 0", "blockNumber < 0n"]],
+    replace: [["(await hasNoContract(chain, address, blockNumber))", "blockNumber < 0n"]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "a claimed token whose collection the chain has lost delays no authorization of another one",
+    },
+  },
+  {
+    name: "a claimed token is back in custody because a provider lacks a block",
+    file: "src/engine/chain/issued.ts",
+    replace: [["data === noSize", "data === noSize || !data"]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "a claimed token stays claimed while a provider that is behind answers for a block as if it were empty",
     },
   },
   {

@@ -9,7 +9,7 @@ import { isOutdated, noteOwner, type SeenOwner } from "../../src/engine/actors/o
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { issuedOn } from "../../src/engine/chain/issued.ts"
+import { hasNoContract } from "../../src/engine/chain/issued.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { partsOf } from "../../src/platform/parts.ts"
@@ -188,7 +188,7 @@ export async function ownerAt(
     return owner && ownerIn(address, owner)
   } catch (error) {
     // If there is no contract, reading the token looks as if the provider were behind.
-    if (error instanceof ChainUnreachable && (await issuedOn(chain, address, blockNumber)) === 0) return null
+    if (error instanceof ChainUnreachable && (await hasNoContract(chain, address, blockNumber))) return null
     throw error
   }
 }
