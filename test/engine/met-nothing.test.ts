@@ -92,6 +92,31 @@ describe("a transaction without effect whose result was not given yet", () => {
     expect((await claimNow(hand, id)).status).toBe("claimed")
   }, 30_000)
 
+  test("does not delay a claim joined with it that succeeds while no node can read a final block", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
+    const { id: collection_id, address } = await activeCollection(hand)
+    const [one, other] = [await pairedUnit(hand, collection_id), await pairedUnit(hand, collection_id)]
+    await hand.settle()
+    await hand.mine(8)
+    const create = await preparedClaim(hand, one, person.address)
+    const createOther = await preparedClaim(hand, other, person.address)
+    await claimBeside(hand, address, friend.address)
+    const [{ id }, { id: otherId }] = [await create(), await createOther()]
+    await goOn(hand, 1)
+    await outwaitNewestBlock()
+    const { number: newest } = await hand.stage.anvil.client.getBlock()
+    await tickLane({ ...hand.lanes[0], chain: withoutOldState(hand, newest - 3n) })
+    expect((await claimNow(hand, otherId)).status).toBe("claimed")
+    expect(await claimNow(hand, id)).toMatchObject({ status: "claiming", failure: null })
+    await hand.mine(8)
+    await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }).where(eq(effects.actor_id, id)))
+    await goOn(hand, 2)
+    await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }).where(eq(effects.actor_id, id)))
+    await goOn(hand, 2)
+    expect((await claimNow(hand, id)).failure?.code).toBe("claim.already_claimed")
+    expect(await hand.transactionsOf("relayClaim")).toHaveLength(1)
+  }, 30_000)
+
   test("does not succeed because of what another sender did in the newest block", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
@@ -403,6 +428,15 @@ test("an issuance without effect that another transaction achieved is repeated i
   await goOn(hand, 10)
   expect(await issuedOn(hand.chain, address as Address)).toBe(1)
 }, 30_000)
+
+/** The chain as seen through a node that cannot read the state of blocks up to a height, in words of its own. */
+function withoutOldState({ chain }: ByHand, height: bigint): ByHand["chain"] {
+  const call = async (question: { blockNumber?: bigint }) => {
+    if ((question.blockNumber ?? height + 1n) <= height) throw new Error("that block is gone")
+    return await chain.rpc.call(question as never)
+  }
+  return { ...chain, rpc: { ...chain.rpc, call } as never }
+}
 
 /** One round of every lane after another sender claimed serial 1 for a friend in the newest block. */
 async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {

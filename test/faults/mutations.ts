@@ -215,6 +215,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: metNothing, test: "a claim joined with one that succeeds" },
   },
   {
+    name: "what succeeded waits for a node that can tell what final blocks show of the rest",
+    file: giveResults,
+    replace: [["const byFinal = await judgeByFinalIfTold", "const byFinal = await judgeByFinal"]],
+    noticed_by: {
+      file: metNothing,
+      test: "does not delay a claim joined with it that succeeds while no node can read a final block",
+    },
+  },
+  {
     name: "what was told of is lost while its bytes may yet achieve it",
     file: giveResults,
     replace: [["if (lost.length > 0 && !(await areLostByFinal(lane, mined, lost))) return false", ""]],

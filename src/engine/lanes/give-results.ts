@@ -4,7 +4,7 @@ import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { settleEffect } from "../actors/runtime.ts"
 import { unlessForgotten } from "../chain/old-state.ts"
 import { isAgreedOn } from "../chain/providers.ts"
-import { CallReverted } from "../chain/rpc.ts"
+import { CallReverted, ChainUnreachable } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
 import { type Effect, isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/job.ts"
 import { disagreement, isFinal } from "./final-block.ts"
@@ -148,7 +148,7 @@ const maxTries = 10
  */
 async function judgeBesideSuccess(lane: HeldLane, mined: Mined, results: JobResult[]): Promise<JobResult[]> {
   if (mined.receipt.status === "reverted" || !results.some(isError) || results.every(isError)) return results
-  const byFinal = await judgeByFinal(lane, mined)
+  const byFinal = await judgeByFinalIfTold(lane, mined)
   return results.map((result, index) => {
     const isOpen = mined.effects[index]?.status === "open"
     return isOpen && isError(result) && byFinal && !isError(byFinal[index]) ? "again" : result
@@ -188,6 +188,16 @@ async function standsWithBlock(
 async function areLostByFinal(lane: HeldLane, mined: Mined, lost: Lost[]): Promise<boolean> {
   const results = await judgeByFinal(lane, mined)
   return results === null || lostOf(mined, results).length === lost.length
+}
+
+/** Like `judgeByFinal`, but leaves everything open if no node tells: what succeeded does not wait for one that does. */
+async function judgeByFinalIfTold(lane: HeldLane, mined: Mined): Promise<JobResult[] | null> {
+  try {
+    return await judgeByFinal(lane, mined)
+  } catch (error) {
+    if (error instanceof ChainUnreachable) return mined.effects.map(() => "again")
+    throw error
+  }
 }
 
 /** Judges a transaction by what final blocks show; null if a node has pruned so old a state. */
