@@ -1180,7 +1180,7 @@ export const mutations: Mutation[] = [
     replace: [["if (asked === 1 || ", "if (asked >= 1 || "]],
     noticed_by: {
       file: "test/engine/lesser-nodes.test.ts",
-      test: "a claim from a wallet is found through a node that accepts only some of five collections at once",
+      test: "exceed max addresses or topics per search position",
     },
   },
   {
