@@ -29,6 +29,7 @@ import {
   reorganize,
   replaceChip,
   replacementNow,
+  twoIssuedUnits,
   undoBlocks,
   withoutReceipts,
 } from "../harness/by-hand.ts"
@@ -73,9 +74,7 @@ describe("a transaction without effect whose result was not given yet", () => {
 
   test("does not fail because of a claim that is undone: a claim joined with one that succeeds", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
-    const { id: collection_id, address } = await activeCollection(hand)
-    const [one, other] = [await pairedUnit(hand, collection_id), await pairedUnit(hand, collection_id)]
-    await hand.settle()
+    const { address, one, other } = await twoIssuedUnits(hand)
     const create = await preparedClaim(hand, one, person.address)
     const createOther = await preparedClaim(hand, other, person.address)
     await claimBeside(hand, address, friend.address)
@@ -94,9 +93,7 @@ describe("a transaction without effect whose result was not given yet", () => {
 
   test("does not delay a claim joined with it that succeeds while no node can read a final block", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
-    const { id: collection_id, address } = await activeCollection(hand)
-    const [one, other] = [await pairedUnit(hand, collection_id), await pairedUnit(hand, collection_id)]
-    await hand.settle()
+    const { address, one, other } = await twoIssuedUnits(hand)
     await hand.mine(8)
     const create = await preparedClaim(hand, one, person.address)
     const createOther = await preparedClaim(hand, other, person.address)

@@ -32,6 +32,7 @@ import {
   reorganize,
   replaceChip,
   replacementNow,
+  twoIssuedUnits,
 } from "../harness/by-hand.ts"
 
 // Work that was done already, by another sender or on another fork.
@@ -84,8 +85,7 @@ describe("a chip replacement undone by a reorganization", () => {
     // They are mined before the unit's issuance, which comes back behind them.
     await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
     await goOn(hand, 10)
-    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
-    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    await expectClaimedWith(hand, address, chip_id)
     // Each of the two claims twice.
     expect(await hand.transactionsOf("relayClaim")).toHaveLength(4)
   }, 30_000)
@@ -99,8 +99,7 @@ describe("a chip replacement undone by a reorganization", () => {
     expect(await readToken(hand, address, "ownerOf")).toBe(address)
     await hand.turn((t) => retryById(t, hand.lanes[0].signer.lane_id))
     await goOn(hand, 8)
-    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
-    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    await expectClaimedWith(hand, address, chip_id)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
@@ -122,8 +121,7 @@ describe("a chip replacement undone by a reorganization", () => {
     expect(signed.map(({ is_cancel }) => is_cancel)).toEqual([true])
     await hand.turn((t) => retryById(t, hand.lanes[0].signer.lane_id))
     await goOn(hand, 8)
-    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
-    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    await expectClaimedWith(hand, address, chip_id)
   }, 30_000)
 
   test("takes one empty transaction for the claim, however long the chain refuses to repeat it", async () => {
@@ -138,8 +136,7 @@ describe("a chip replacement undone by a reorganization", () => {
     await goOn(hand, 10)
     await grant(hand, signer.address)
     await goOn(hand, 8)
-    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
-    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    await expectClaimedWith(hand, address, chip_id)
     const { read } = hand.world.context.db
     const isCancel = eq(transactionAttempts.is_cancel, true)
     expect(await read.select().from(transactionAttempts).where(isCancel)).toHaveLength(1)
@@ -155,8 +152,7 @@ describe("a chip replacement undone by a reorganization", () => {
     await goOn(hand, 8)
     await reorganize(hand, "relayClaim", () => null)
     await goOn(hand, 8)
-    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
-    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    await expectClaimedWith(hand, address, chip_id)
   }, 30_000)
 
   test("is repeated before the claim also if it was mined before the unit's issuance", async () => {
@@ -169,18 +165,22 @@ describe("a chip replacement undone by a reorganization", () => {
     await tickLane(issuing)
     await mineInTurn(hand, "issueUnit", "relayClaim")
     await goOn(hand, 10)
-    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
-    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    await expectClaimedWith(hand, address, chip_id)
   }, 30_000)
 
-  test("is waited for by a new claim also if the unit's issuance is undone, too", async () => {
+  test("is waited for by a new claim also if the unit's issuance is undone, too, which one node has not seen", async () => {
     const { hand } = await claimAfterReplacement()
     await reorganize(hand, "issueUnit", () => null)
     await outwaitNewestBlock()
     const { read } = hand.world.context.db
     const isWaiting = and(eq(effects.src, "relayClaim"), isNull(effects.transaction_id))
     const waiting = effectsIn(await read.select().from(effects).where(isWaiting))
-    const plan = await relayClaims.plan(hand.chain, read, waiting as Parameters<typeof relayClaims.plan>[2])
+    const { rpc } = hand.chain
+    const asBefore = `0x${"2".padStart(64, "0")}`
+    const call = async (asked: Parameters<typeof rpc.call>[0]) =>
+      "blockNumber" in asked ? await rpc.call(asked) : { data: asBefore as Hex }
+    const chain = { ...hand.chain, rpc: { ...rpc, call } as typeof rpc }
+    const plan = await relayClaims.plan(chain, read, waiting as Parameters<typeof relayClaims.plan>[2])
     expect<unknown>(plan).toEqual({ do: "wait", effects: waiting })
   }, 30_000)
 
@@ -369,9 +369,7 @@ test("an issuance that reverted leaves no later one stuck if it is mined again s
 /** A unit whose chip was replaced, and a claim of it that is not sent yet, behind a neighbour's that is. */
 async function claimAfterReplacement() {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
-  const { id, address } = await activeCollection(hand)
-  const [unit_id, neighbour] = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
-  await hand.settle()
+  const { address, one: unit_id, other: neighbour } = await twoIssuedUnits(hand)
   const { chip_id } = await replaceChip(hand, unit_id)
   await hand.settle()
   // A call behind another one to the same contract is sent with gas for any outcome.
@@ -411,4 +409,10 @@ async function useNoncesOf(hand: ByHand, ...kinds: string[]): Promise<void> {
   for (const { nonce } of rows)
     await client.sendTransaction({ account, chain: null, nonce, to: outsider.address, ...fees })
   await hand.mine()
+}
+
+/** Expects serial 1 to be the claimant's, and locked to a chip. */
+async function expectClaimedWith(hand: ByHand, address: string, chip_id: string): Promise<void> {
+  expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+  expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
 }

@@ -1070,7 +1070,7 @@ export const mutations: Mutation[] = [
     replace: [["new Set([...rebound, ...(await heldClaims(chain, queries, next))])", "new Set(rebound)"]],
     noticed_by: {
       file: overtaken,
-      test: "is waited for by a new claim also if the unit's issuance is undone, too",
+      test: "is waited for by a new claim also if the unit's issuance is undone, too, which one node has not seen",
     },
   },
   {
@@ -1130,12 +1130,7 @@ export const mutations: Mutation[] = [
   {
     name: "a chip replacement whose collection the chain has lost holds up all others",
     file: "workers/jobs/replace-chips.ts",
-    replace: [
-      [
-        "await tokenBy(chain, token, await newestSince(chain.headers, 0n))",
-        "await tokenSince(chain, token, 0n)",
-      ],
-    ],
+    replace: [["await tokenNow(chain, token)", "await tokenSince(chain, token, 0n)"]],
     noticed_by: {
       file: metNothing,
       test: "does not delay another collection's claim: a chip replacement after another one",

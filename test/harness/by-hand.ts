@@ -153,6 +153,14 @@ export async function issuedUnit(hand: ByHand): Promise<{ unit_id: string; addre
   return { unit_id, address }
 }
 
+/** Two units on the chain, as serials 1 and 2 of a collection of their own. */
+export async function twoIssuedUnits(hand: ByHand) {
+  const { id, address } = await activeCollection(hand)
+  const [one, other] = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
+  await hand.settle()
+  return { address, one, other }
+}
+
 export function replaceChip({ turn, world, caller }: ByHand, unit_id: string) {
   const { config, chains } = world.context
   const services = { secret: config.service_secret, chains }

@@ -172,7 +172,7 @@ async function callsOfOthers(
     const batch = nextBatch(ofCollection)
     if (!next || id === first.input.collection_id || !isForDesk(chain, batch)) continue
     if (batch.length > room) continue
-    const planned = await callOfOther(chain, queries, next, ofCollection)
+    const planned = await callOfOther(chain, queries, next, { batch, ofCollection })
     if (!planned) continue
     calls.push(planned)
     room -= planned.members.length
@@ -186,11 +186,11 @@ async function callOfOther(
   chain: ConnectedChain,
   queries: Queries,
   next: Effect<"issueUnit">,
-  ofCollection: Effect<"issueUnit">[],
+  { batch, ofCollection }: Record<"batch" | "ofCollection", Effect<"issueUnit">[]>,
 ): Promise<Call<"issueUnit"> | null> {
   try {
     const collection = await collectionOf(queries, next)
-    const members = await withoutOvertaking(queries, nextBatch(ofCollection))
+    const members = await withoutOvertaking(queries, batch)
     if (members.length === 0) return null
     if (await settleFound(queries, collection, members)) return null
     if (await lastOnItsWay(queries, collection)) return null

@@ -23,7 +23,7 @@ import {
 import { isSentBefore } from "../../src/engine/jobs/sent-before.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
-import { isClaimedAtDepth, tokenBy } from "./token-at-depth.ts"
+import { isClaimedAtDepth, tokenNow } from "./token-at-depth.ts"
 
 /** The most waiting claims joined into one transaction. */
 const maxClaims = 20
@@ -208,13 +208,9 @@ async function heldClaims(chain: ConnectedChain, queries: Queries, claims: Claim
   return await filterAll(await awaitedClaims(queries, claims), (claim) => lacksChip(chain, claim))
 }
 
-/**
- * Returns whether the chain has another chip for a unit in custody, or no token. Reads by block number, so that a
- * provider without that block refuses; its own newest block may be one before the replacement.
- */
+/** Returns whether the chain has another chip for a unit in custody, or no token. */
 async function lacksChip(chain: ConnectedChain, { contract, serial, chip_id }: Claim): Promise<boolean> {
-  const newest = await newestSince(chain.headers, 0n)
-  const token = await tokenBy(chain, { contract, serial: BigInt(serial) }, newest)
+  const token = await tokenNow(chain, { contract, serial: BigInt(serial) })
   return token === null || (token.owner === null && token.chip_id !== chip_id)
 }
 

@@ -20,7 +20,7 @@ import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { tokenAt } from "../../src/engine/chain/token-at.ts"
 import { doneBy, type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 import { openSwaps } from "./open-swaps.ts"
-import { isClaimedAtDepth, tokenAtDepth, tokenBy } from "./token-at-depth.ts"
+import { isClaimedAtDepth, tokenAtDepth, tokenBy, tokenNow } from "./token-at-depth.ts"
 
 /** Binds a unit's token to another chip, by compare-and-set. */
 export const replaceChips: Job<"replaceChip"> = {
@@ -172,7 +172,7 @@ async function isPreviousSwapLost(
   token: Token,
   { input: { previous_chip_id, chip_id } }: Effect<"replaceChip">,
 ): Promise<boolean> {
-  const now = await tokenBy(chain, token, await newestSince(chain.headers, 0n))
+  const now = await tokenNow(chain, token)
   return now === null || (now.owner === null && ![previous_chip_id, chip_id].includes(now.chip_id))
 }
 

@@ -1,6 +1,6 @@
 import type { Address } from "viem"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
-import { newestConfirmed } from "../../src/engine/chain/headers.ts"
+import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { tokenAt } from "../../src/engine/chain/token-at.ts"
@@ -15,6 +15,14 @@ export async function tokenAtDepth(chain: ConnectedChain, token: Token, seen: bi
   const confirmed = await newestConfirmed(chain, seen)
   if (confirmed < 0n) return null
   return await tokenBy(chain, token, confirmed)
+}
+
+/**
+ * Reads a token at the newest block; null if it is not issued there. Reads by number, so that a provider without that
+ * block refuses. Throws `ChainUnreachable`.
+ */
+export async function tokenNow(chain: ConnectedChain, token: Token) {
+  return await tokenBy(chain, token, await newestSince(chain.headers, 0n))
 }
 
 /** Reads a token at a block; null if it was not issued by then. Throws `ChainUnreachable`. */
