@@ -1,16 +1,19 @@
 import { Database } from "bun:sqlite"
 import { describe, expect, test } from "bun:test"
-import { readdirSync, readFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import pg from "pg"
 import { migrate, migrationNames } from "../../src/db/migrate.ts"
 import { type Databases, type Engine, engines, useEngine } from "../harness/engines.ts"
 import { startOfTime } from "../harness/scene.ts"
+import { placesOfQueries, representative } from "./releases/record.ts"
 
 // During a rollout, processes of the previous release run on the new schema, which must accept all their statements. A
 // release's statements are recorded in test/db/releases by record.ts.
 
 const folder = join(import.meta.dir, "releases")
+const root = join(import.meta.dir, "../..")
 const releases = readdirSync(folder)
   .filter((file) => file.endsWith(".sql"))
   .sort()
@@ -67,6 +70,15 @@ test("the statements of a release before the newest migration are recorded: bun 
   if (before.length > 0) expect(recorded).not.toEqual([])
 })
 
+// Most queries are written with query(), which builds them once: src/db/query.ts.
+test("a record of this release tells of every file whose queries were not asked, also of those built once", () => {
+  const named = new Set(placesOfQueries().map((place) => place.replace(/:\d+$/, "")))
+  const files = [...new Bun.Glob("{src,workers}/**/*.ts").scanSync(root)]
+    .filter((path) => !path.startsWith("src/db/"))
+    .filter((path) => /\bquery\(\(db\b/.test(readFileSync(join(root, path), "utf8")))
+  expect(files.filter((path) => !named.has(path))).toEqual([])
+})
+
 for (const engine of engines) {
   describe(`the newest schema on ${engine.name}`, () => {
     const databases = useEngine(engine)
@@ -75,6 +87,16 @@ for (const engine of engines) {
         await using planner = await openNewest(engine, databases)
         expect(await refusedOf(statements, planner)).toEqual([])
       })
+
+    test("accepts what is recorded of this release's query with a list of values", async () => {
+      await using planner = await openNewest(engine, databases)
+      const recorded = recordedOf(
+        `import { ownIssuances } from "./src/engine/found-serials.ts"
+         await ownIssuances({ ask: () => [] } as never, ["0x1", "0x2"])`,
+      )
+      expect(recorded).toHaveLength(1)
+      expect(await refusedOf(recorded, planner)).toEqual([])
+    })
   })
 
   describe(`on ${engine.name} the check reports what breaks when a migration`, () => {
@@ -90,6 +112,24 @@ for (const engine of engines) {
         expect(refused.map(({ statement }) => statement)).toEqual(broken)
       })
   })
+}
+
+/** The statements that are recorded while a script runs. */
+function recordedOf(script: string): string[] {
+  const notes = mkdtempSync(join(tmpdir(), "statements-"))
+  const noting = ["--preload", join(folder, "note-statements.ts")]
+  try {
+    const { stderr, success } = Bun.spawnSync([process.execPath, ...noting, "-e", script], {
+      cwd: root,
+      env: { ...process.env, STATEMENTS_FOLDER: notes },
+    })
+    if (!success) throw new Error(stderr.toString())
+    return readdirSync(notes)
+      .flatMap((name) => readFileSync(join(notes, name), "utf8").trim().split("\n"))
+      .map((line) => representative(JSON.parse(line).statement))
+  } finally {
+    rmSync(notes, { recursive: true })
+  }
 }
 
 function readStatements(file: string): string[] {

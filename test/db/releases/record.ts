@@ -17,20 +17,32 @@ const suites = [
   "engine/faults",
   "engine/found-serials",
   "engine/lost-serials",
+  "engine/owners",
   "engine/reap-expired",
+  "engine/restored",
+  "events/feed",
+  "events/reaping",
+  "events/webhooks",
   "http/bad-inputs",
+  "http/day-two",
   "http/idempotency",
   "http/lists",
   "http/tenant-fence",
+  "operator/compare-chain",
   "operator/console",
+  "operator/encode-chips",
   "operator/inspect",
   "operator/metrics",
   "operator/operator",
+  "operator/secrets",
+  "operator/webhooks",
   "resources/chip-import",
   "resources/chip-replacements",
   "resources/chips",
   "resources/claims",
   "resources/customers",
+  "resources/metadata",
+  "resources/receipts",
   "resources/tap-redirects",
   "resources/taps",
   "resources/transfers",
@@ -78,20 +90,23 @@ async function watchSuites(): Promise<Note[]> {
   }
 }
 
-/** One statement for all that differ only in the number of inserted rows or listed values. */
-function representative(statement: string): string {
+/**
+ * One statement for all that differ only in the number of inserted rows or listed values. In a query that is built once,
+ * one placeholder stands for a whole list.
+ */
+export function representative(statement: string): string {
   let params = 0
   return statement
     .replace(/ values (\([^()]*\))(?:, \([^()]*\))+/, " values $1")
-    .replaceAll(/ in \(\$\d+(?:, \$\d+)+\)/g, " in ($1)")
+    .replaceAll(/ in (?:\(\$\d+(?:, \$\d+)+\)|\$\d+)/g, " in ($1)")
     .replaceAll(/\$\d+/g, () => `$${++params}`)
 }
 
 /**
  * Where the source begins a query, as `note-statements.ts` names it. src/db is left out: it only maintains the tables.
  */
-function placesOfQueries(): string[] {
-  const query = /\b(?:tx|queries|read)\s*\.(?:select|selectDistinct|insert|update|delete|execute)\(/g
+export function placesOfQueries(): string[] {
+  const query = /\b(?:tx|queries|read|db)\s*\.(?:select|selectDistinct|insert|update|delete|execute)\(/g
   return [...new Bun.Glob("{src,workers}/**/*.ts").scanSync(root)]
     .filter((path) => !path.startsWith("src/db/"))
     .sort()
@@ -104,4 +119,4 @@ function placesOfQueries(): string[] {
     })
 }
 
-await record()
+if (import.meta.main) await record()
