@@ -1,6 +1,6 @@
 import { Database as Connection } from "bun:sqlite"
 import { describe, expect, spyOn, test } from "bun:test"
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { dirname, join } from "node:path"
 import { and, asc, eq, lt, type SQL, sql } from "drizzle-orm"
@@ -977,6 +977,13 @@ describe("a Postgres server", () => {
     expect(await migrating).toEqual([name])
   }, 60_000)
 
+  describe("with an old schema can be read during a migration", () => {
+    test("by every request, which needs its key, while indexes of large tables are built", async () => {
+      const waits = { before: "0007", on: "actor_events", mode: "row exclusive" }
+      await readMeanwhile(databases, waits, ["organizations", "api_keys", "publishable_keys"])
+    }, 30_000)
+  })
+
   test("cancels a statement that waits for locks when its client has given up", async () => {
     const { url, db: other } = await openCounters(databases)
     await add(other, "a", 1)
@@ -1181,6 +1188,48 @@ async function holdBeforeMigration(db: Database, name: string) {
     await tx.execute(sql`create table collections (id text primary key)`)
   })
   return holdBy(db, sql`select id from collections`, "read committed alone")
+}
+
+/** Reads tables while a migration of an earlier schema waits for another table; fails if the migration gives way to it. */
+async function readMeanwhile(
+  databases: Databases,
+  { before, on, mode }: { before: string; on: string; mode: string },
+  tables: string[],
+): Promise<void> {
+  const url = await databases.newDatabase()
+  const other = databases.open(url)
+  const earlier = migrationNames().filter((name) => name < before)
+  await migrateBy(other, earlier)
+  const { isHeld, giveUp } = holdBy(other, sql.raw(`lock table ${on} in ${mode} mode`))
+  await isHeld
+  const warned: string[] = []
+  const warn = (_fields: unknown, message: string) => warned.push(message)
+  const migrating = migrate(databases.open(url), startOfTime, { info() {}, warn })
+  const waiting = `select count(*) from pg_locks where not granted and relation = '${on}'::regclass`
+  await until(async () => (await one(other.read, waiting)) !== "0")
+  for (const table of tables) expect(await one(other.read, `select count(*) from ${table}`)).toBe("0")
+  expect(warned).toEqual([])
+  await giveUp()
+  expect(await migrating).toEqual(migrationNames().slice(earlier.length))
+}
+
+/** Runs some migrations, as a release did that had no others. */
+async function migrateBy(db: Database, names: string[]): Promise<void> {
+  const folder = new URL("../../migrations/", import.meta.url)
+  const texts = names.map((name) => readFileSync(new URL(name, folder), "utf8"))
+  const ledger = "create table schema_migrations (name text primary key, applied_at timestamptz(3) not null)"
+  const known = names.map((name) => `insert into schema_migrations values ('${name}', now())`)
+  const statements = [
+    ledger,
+    ...known,
+    ...texts
+      .join("\n")
+      .replaceAll(/^--.*$/gm, "")
+      .split(";"),
+  ]
+  await db.transaction(async (tx) => {
+    for (const statement of statements) if (statement.trim() !== "") await tx.execute(sql.raw(statement))
+  }, "read committed alone")
 }
 
 /** Holds the locks of a statement until it is given up. */
