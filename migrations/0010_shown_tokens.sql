@@ -37,19 +37,3 @@ create table metadata_refreshes (
   updated_at timestamptz(3) not null
 );
 create index metadata_refreshes_by_collection on metadata_refreshes (collection_id, created_at, id);
-
--- What is known of units that were issued before.
-update units set ownership_updated_at = (select updated_at from actors where actors.id = units.id) where token_status = 'active';
-update units set
-  owner = (select recipient from claims where claims.unit_id = units.id and claims.status = 'claimed' order by id desc limit 1),
-  ownership_updated_at = (select updated_at from claims where claims.unit_id = units.id and claims.status = 'claimed' order by id desc limit 1)
-where claimed and exists (select id from claims where claims.unit_id = units.id and claims.status = 'claimed');
-update units set
-  owner = (select recipient from transfers where transfers.unit_id = units.id and transfers.status = 'confirmed' order by updated_at desc, id desc limit 1),
-  ownership_updated_at = (select updated_at from transfers where transfers.unit_id = units.id and transfers.status = 'confirmed' order by updated_at desc, id desc limit 1)
-where claimed and exists (select id from transfers where transfers.unit_id = units.id and transfers.status = 'confirmed');
-
--- The status follows from the token's and the owner, so it is indexed and not stored: src/db/ownership.ts says the same.
-create index units_by_ownership on units (organization_id, (case when token_status = 'pending' then 'unissued' when owner is null then 'custody' else 'owned' end), created_at, id);
-create index units_of_collection_by_ownership on units (collection_id, (case when token_status = 'pending' then 'unissued' when owner is null then 'custody' else 'owned' end), created_at, id);
-create index units_by_owner_block on units (owner_block) where owner_block is not null;

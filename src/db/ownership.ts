@@ -13,7 +13,7 @@ export function ownershipStatusOf({
   return owner === null ? "custody" : "owned"
 }
 
-/** Returns the same rule in SQL, word for word as in the indexes of migrations/0010_shown_tokens.sql. */
+/** Returns the same rule in SQL, word for word as in the indexes of migrations/0010_shown_tokens_listed.sql. */
 export function ownershipStatusIs(status: SQL): SQL {
   const { token_status, owner } = units
   return sql`case when ${token_status} = 'pending' then 'unissued' when ${owner} is null then 'custody' else 'owned' end = ${status}`

@@ -982,6 +982,11 @@ describe("a Postgres server", () => {
       const waits = { before: "0007", on: "actor_events", mode: "row exclusive" }
       await readMeanwhile(databases, waits, ["organizations", "api_keys", "publishable_keys"])
     }, 30_000)
+
+    test("by requests for units while what is known of their owners is filled in", async () => {
+      const waits = { before: "0010", on: "actors", mode: "access exclusive" }
+      await readMeanwhile(databases, waits, ["units"])
+    }, 30_000)
   })
 
   test("cancels a statement that waits for locks when its client has given up", async () => {
