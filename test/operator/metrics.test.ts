@@ -33,6 +33,17 @@ test("requests are counted by operation and status, and taps by outcome", async 
   expect(told).toMatch(/service_taps_total\{outcome="chip.already_scanned"\} \d/)
 })
 
+test("outcomes of taps that an alert compares are counted from zero, because nothing is greater than a missing count", async () => {
+  const compared = readFileSync(alerts, "utf8").match(/service_taps_total\{outcome="[^"]+"\}/g) ?? []
+  expect(compared.length).toBeGreaterThan(1)
+  const program = 'console.log(await (await import("./src/platform/metrics.ts")).registry.metrics())'
+  const { stdout } = Bun.spawnSync([process.execPath, "-e", program], {
+    cwd: join(import.meta.dir, "../.."),
+  })
+  const told = stdout.toString().split("\n")
+  expect(compared.filter((each) => !told.includes(`${each} 0`))).toEqual([])
+})
+
 test("the state of the database and Redis is exported, and Redis is left out if none is configured", async () => {
   const withRedis = await (await ask(await open({ withRedis: true }), "/metrics")).text()
   expect(withRedis).toMatch(/^service_database_up 1$/m)
