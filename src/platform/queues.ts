@@ -8,6 +8,12 @@ export function chainQueue(chainId: number): string {
   return `chain:${chainId}`
 }
 
+/** Returns the chain of a queue made by `laneQueue` or `chainQueue`; null for another queue. */
+export function chainOfQueue(queue: string): number | null {
+  const [, id] = /^(?:lane|chain):(\d+)/.exec(queue) ?? []
+  return id === undefined ? null : Number(id)
+}
+
 /** The queue of events to be numbered. Readers of the feed listen too. */
 export const eventsQueue = "events"
 

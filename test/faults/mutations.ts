@@ -751,6 +751,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "work for a chain that is not in CHAINS is said to be due, and nothing else",
+    file: "src/operator/commands/retry.ts",
+    replace: [["id !== null && !chains.has(id)", "id === null && !chains.has(0)"]],
+    noticed_by: {
+      file: "test/operator/several-chains.test.ts",
+      test: "work for a chain that is no longer in CHAINS is reported as waiting for that",
+    },
+  },
+  {
     name: "what is on its way is said to be retried",
     file: "src/operator/verbs/retry.ts",
     replace: [["    isNull(effects.transaction_id),\n", ""]],

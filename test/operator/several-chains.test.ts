@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { effects, transactions } from "../../src/db/schema.ts"
+import { effects, lanes, transactions } from "../../src/db/schema.ts"
 import { runOperator } from "../../src/operator/commands/run-operator.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { pairChip } from "../../src/resources/chips/service.ts"
@@ -53,6 +53,14 @@ test("work for a chain that is no longer in CHAINS is reported as waiting for th
   expect(elsewhere.waits_for).toStartWith(
     `no worker holds lane ${lane_id}: is one running, with its chain in CHAINS`,
   )
+  const absent = "but chain 31338 is not in CHAINS: its work waits until it is there again"
+  const { document: due } = await operator("first", "retry", id)
+  expect(due.done).toBe(`1 open effect is due now, ${absent}`)
+  await turn(({ tx }) => tx.update(lanes).set({ status: "halted" }).where(eq(lanes.id, lane_id)))
+  const { document: reopened } = await operator("first", "retry", lane_id)
+  expect(reopened.done).toBe(`lane ${lane_id} is open again, ${absent}`)
+  expect((await operator("both", "retry", id)).document.done).toBe("1 open effect is due now")
+
   const { document } = await operator("first", "stuck")
   expect(document.stuck).toContainEqual(
     expect.objectContaining({ id, reason: expect.stringContaining("with its chain in CHAINS and its key") }),

@@ -8,8 +8,8 @@ import { laneQueue } from "../../platform/queues.ts"
 import { openTransactionOf } from "./cancel.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
-/** What was retried, and what happens now, in a sentence. */
-type Retried = { id: string; done: string }
+/** What was retried, what happens now, in a sentence, and the queues in which it waits. */
+type Retried = { id: string; done: string; queues: string[] }
 
 /**
  * Retries what stopped: reopens a lane, sends RETRY to an actor, or makes open work due at once. Throws
@@ -23,10 +23,11 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   const actor = await findActor(turn.tx, id)
   if (actor) {
     const { accepted, state } = await sendEvent(turn, id, { type: "RETRY" })
-    if (accepted) return { id, done: `${actor.machine} ${id} is being retried: ${state}` }
+    const done = `${actor.machine} ${id} is being retried: ${state}`
+    if (accepted) return { id, done, queues: await openQueues(turn, id) }
   }
   const queues = await makeDue(turn, id)
-  if (queues.length > 0) return { id, done: await dueIn(turn, queues) }
+  if (queues.length > 0) return { id, done: await dueIn(turn, queues), queues }
   const transactionId = await openTransactionOf(turn.tx, id)
   if (transactionId)
     throw new OperatorRefusal(
@@ -45,6 +46,12 @@ function unknownId(text: string): OperatorRefusal {
     "not_found.resource",
     `Nothing has the id ${text}: stuck shows what can be retried.`,
   )
+}
+
+async function openQueues({ tx }: Turn, actorId: string): Promise<string[]> {
+  const isOpen = and(eq(effects.actor_id, actorId), eq(effects.status, "open"))
+  const rows = await tx.select({ queue: effects.queue }).from(effects).where(isOpen)
+  return rows.map(({ queue }) => queue)
 }
 
 /** After this long, an authorization is asked about without waiting for its use. */
@@ -101,5 +108,5 @@ async function reopenLane(turn: Turn, laneId: string): Promise<Retried | null> {
   if (!reopened)
     throw new OperatorRefusal("lane.is_open", `Lane ${laneId} is open: there is nothing to retry.`)
   turn.wake(laneQueue(laneId))
-  return { id: laneId, done: `lane ${laneId} is open again` }
+  return { id: laneId, done: `lane ${laneId} is open again`, queues: [laneQueue(laneId)] }
 }
