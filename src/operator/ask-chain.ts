@@ -37,25 +37,48 @@ const timeoutMilliseconds = 2_000
 
 async function troubleOf(chain: ChainConfig, now: Date): Promise<string | null> {
   try {
-    const client = createQuickClient(chain)
-    const [served, newest] = await Promise.all([client.getChainId(), client.getBlock()])
-    return troubleWith(chain, { served, ...newest }, now)
+    return troubleWith(chain, await lookAt(chain, createQuickProviders(chain)), now)
   } catch (error) {
     return `does not answer (${rawMessage(error)})`
   }
 }
 
-/** What is wrong with a chain that answers: its address serves another chain, or it has stopped making blocks. */
+/** What lanes require of a chain. `served`: the chain ids of all providers that answer. */
+type Look = { served: number[]; has_factory: boolean; number: bigint; timestamp: bigint }
+
+export async function lookAt(chain: ChainConfig, providers: Providers): Promise<Look> {
+  const client = createQuickClient(chain, providers)
+  const [served, { number, timestamp }, code] = await Promise.all([
+    providers.askAll({ method: "eth_chainId" }),
+    client.getBlock(),
+    client.getCode({ address: chain.factory_address }),
+  ])
+  return { served: served.map(Number), has_factory: code !== undefined, number, timestamp }
+}
+
+/**
+ * What is wrong with a chain that answers: a provider serves another chain, it has stopped making blocks, or it has no
+ * factory, as a test network that was reset.
+ */
 export function troubleWith(
-  { chain_id, block_time_seconds }: ChainConfig,
-  newest: { served: number; number: bigint; timestamp: bigint },
+  { chain_id, block_time_seconds, factory_address }: ChainConfig,
+  { served, has_factory, number, timestamp }: Look,
   now: Date,
 ): string | null {
-  if (newest.served !== chain_id)
-    return `has a provider that serves chain ${newest.served}: correct rpc_urls in CHAINS and restart`
-  const seconds = Math.floor(now.getTime() / 1_000) - Number(newest.timestamp)
-  if (seconds < Math.max(leastStandstillSeconds, standstillBlocks * block_time_seconds)) return null
-  return `has made no block for ${seconds} seconds, since block ${newest.number}`
+  const other = served.find((id) => id !== chain_id)
+  if (other !== undefined)
+    return `has a provider that serves chain ${other}: correct rpc_urls in CHAINS and restart`
+  const seconds = Math.floor(now.getTime() / 1_000) - Number(timestamp)
+  const isStill = seconds >= Math.max(leastStandstillSeconds, standstillBlocks * block_time_seconds)
+  const troubles = [
+    ...(isStill ? [`has made no block for ${seconds} seconds, since block ${number}`] : []),
+    ...(has_factory
+      ? []
+      : [
+          `has no contract at factory_address ${factory_address}: deploy the factory, or correct factory_address in CHAINS and restart`,
+        ]),
+  ]
+  return troubles.join(", and ") || null
 }
 
 /** Longer than an idle development chain pauses between blocks. */

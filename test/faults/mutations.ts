@@ -1875,6 +1875,24 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a chain without its factory is said to be well",
+    file: "src/operator/ask-chain.ts",
+    replace: [["has_factory: code !== undefined", "has_factory: code !== null"]],
+    noticed_by: {
+      file: "test/operator/operator.test.ts",
+      test: "says in text output, too, what is wrong with a chain that responds",
+    },
+  },
+  {
+    name: "only the first provider is asked which chain it serves",
+    file: "src/operator/ask-chain.ts",
+    replace: [["served.find((id) => id !== chain_id)", "served.slice(0, 1).find((id) => id !== chain_id)"]],
+    noticed_by: {
+      file: "test/operator/operator.test.ts",
+      test: "says in text output, too, what is wrong with a chain that responds",
+    },
+  },
+  {
     name: "a chain that is not in CHAINS is said to be well",
     file: "src/operator/ask-chain.ts",
     replace: [["    if (!chains.has(chainId)) return Promise.resolve(notConfigured)\n", ""]],

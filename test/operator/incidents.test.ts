@@ -240,6 +240,13 @@ const others: Incident[] = [
     },
   },
   {
+    of: "issuing",
+    cause: "has no contract at factory_address 0x",
+    async happen({ node }) {
+      node.code = "0x"
+    },
+  },
+  {
     of: "offered",
     cause: "has made no block for 900 seconds, since block 1000",
     async happen({ node }) {

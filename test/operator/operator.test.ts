@@ -71,9 +71,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function writeChains(rpcUrl: string): void {
-  const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
-  const chains = { [chainId]: { name: "local", rpc_urls: [rpcUrl], factory_address } }
+const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+
+function writeChains(...rpc_urls: string[]): void {
+  const chains = { [chainId]: { name: "local", rpc_urls, factory_address } }
   writeFileSync(join(folder, "chains.json"), JSON.stringify(chains))
 }
 
@@ -1157,11 +1158,19 @@ describe("chain status", () => {
     const isOther = ({ method }: Call) => (method === "eth_chainId" ? { result: "0x2105" } : null)
     const other = startLesserNode(chain.client.transport.url as string, isOther)
     try {
-      writeChains(other.url)
+      const url = chain.client.transport.url as string
+      for (const urls of [[other.url], [url, other.url]]) {
+        writeChains(...urls)
+        expect((await runPlain({}, "chain", "status")).stdout).toMatch(
+          /^31337 +local +yes, but it has a provider that serves chain 8453: correct rpc_urls/m,
+        )
+      }
+      writeChains(url)
       expect((await runPlain({}, "chain", "status")).stdout).toMatch(
-        /^31337 +local +yes, but it has a provider that serves chain 8453: correct rpc_urls/m,
+        /^31337 +local +yes, but it has no contract at factory_address 0x5Fb.{37}: deploy the factory/m,
       )
-      writeChains(chain.client.transport.url as string)
+      const params = [factory_address, "0x60"]
+      await chain.client.request({ method: "anvil_setCode", params } as never)
       expect((await runPlain({}, "chain", "status")).stdout).toMatch(/^31337 +local +yes +0$/m)
     } finally {
       await other.stop()

@@ -14,7 +14,7 @@ import type { ChainConfig } from "../../platform/chain-settings.ts"
 import type { Context, KeyFault } from "../../platform/context.ts"
 import { within } from "../../platform/deadline.ts"
 import { laneQueue } from "../../platform/queues.ts"
-import { createQuickClient, createQuickProviders, troubleWith } from "../ask-chain.ts"
+import { createQuickClient, createQuickProviders, lookAt, troubleWith } from "../ask-chain.ts"
 import { doubledSerials, unaskedSerials } from "./found-serials.ts"
 
 /** What each chain says now, and each lane with its work and its account. */
@@ -147,15 +147,14 @@ async function askChain(queries: Queries, chain: ChainConfig, rows: LaneWithWork
   const providers = createQuickProviders(chain)
   const client = createQuickClient(chain, providers)
   try {
-    const [served, newest, ...accounts] = await Promise.all([
-      client.getChainId(),
-      client.getBlock(),
+    const [look, ...accounts] = await Promise.all([
+      lookAt(chain, providers),
       ...rows.filter(({ chain_id }) => chain_id === chain.chain_id).map(askAccount),
     ])
     await providers.rank()
     const told = {
-      block_number: Number(newest.number),
-      trouble: troubleWith(chain, { served, ...newest }, now),
+      block_number: Number(look.number),
+      trouble: troubleWith(chain, look, now),
     }
     return {
       status: { ...known, ...told, reachable: true, error: null, troubled: troubledOf(providers) },

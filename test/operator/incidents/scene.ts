@@ -193,13 +193,15 @@ export type Node = {
   chain_id: number
   /** Age of its newest block in seconds. */
   age: number
+  /** The code of every contract. */
+  code: string
   /** Response to every request, if set. */
   refusal: { status: number; text: string } | null
   stop(): void
 }
 
 function openNode(clock: () => Date): Node {
-  const state = { chain_id: chainId, age: 1, refusal: null as Node["refusal"] }
+  const state = { chain_id: chainId, age: 1, code: "0x60", refusal: null as Node["refusal"] }
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -213,6 +215,7 @@ function openNode(clock: () => Date): Node {
         eth_getBlockByNumber: { number: hex(headNumber), timestamp: hex(seconds), transactions: [] },
         eth_getTransactionCount: hex(8),
         eth_getBalance: hex(10n ** 18n),
+        eth_getCode: state.code,
       }
       return Response.json({ jsonrpc: "2.0", id, result: answers[method] })
     },
