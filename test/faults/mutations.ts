@@ -1349,6 +1349,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "keys that could not be checked are shown as keys without faults",
+    file: "src/operator/verbs/chain-status.ts",
+    replace: [
+      ["return faults === null\n", "return faults === undefined\n"],
+      ["faults.map(", "(faults ?? []).map("],
+    ],
+    noticed_by: {
+      file: "test/operator/chain-roles.test.ts",
+      test: "keys of a chain that responds slowly are never said to lack nothing",
+    },
+  },
+  {
     name: "a call is printed that a factory of the first generation does not have",
     file: "src/operator/commands/chain-roles.ts",
     replace: [["        await requireRoles(chain)\n", ""]],

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { type Address, getAddress, type Hex } from "viem"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { runOperator } from "../../src/operator/commands/run-operator.ts"
@@ -11,12 +13,14 @@ const newcomer = accountAt(8).address
 let stage: Stage
 beforeAll(async () => {
   stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
+  environment = stage.environment
 })
 afterAll(() => stage.close())
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is whatever the command prints
 type Run = { code: number; document: any; complaint: string }
 
+let environment: Stage["environment"] = {}
 async function operator(...words: string[]): Promise<Run> {
   const said = { printed: "", complaint: "" }
   const terminal = {
@@ -27,7 +31,7 @@ async function operator(...words: string[]): Promise<Run> {
       said.complaint += text
     },
   }
-  const code = await runOperator(() => stage.environment, terminal, [...words, "--json"])
+  const code = await runOperator(() => environment, terminal, [...words, "--json"])
   return { code, document: code === 2 ? null : JSON.parse(said.printed), complaint: said.complaint }
 }
 
@@ -37,7 +41,7 @@ async function shown(...words: string[]): Promise<string> {
   const print = (text: string) => {
     printed += text
   }
-  expect(await runOperator(() => stage.environment, { print, complain: () => {} }, words)).toBe(0)
+  expect(await runOperator(() => environment, { print, complain: () => {} }, words)).toBe(0)
   return printed.trimEnd()
 }
 
@@ -85,6 +89,34 @@ test("chain roles says what stops keys that have their roles: a pause, and anoth
   expect((await operator("chain", "roles")).document.key_faults).toHaveLength(1)
   await sign(await operator("chain", "call", "set-authorizer", "--account", before, "--overlap-hours", "0"))
   expect(await end()).toBe("nothing is missing")
+})
+
+test("keys of a chain that responds slowly are never said to lack nothing", async () => {
+  const slow = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1" },
+    async fetch(request) {
+      await Bun.sleep(1_200)
+      const headers = { "content-type": "application/json" }
+      return await fetch(stage.anvil.url, { method: "POST", headers, body: await request.text() })
+    },
+  })
+  const CHAINS = join(stage.folder, "slow.json")
+  const [chain] = Object.values(JSON.parse(readFileSync(stage.environment.CHAINS ?? "", "utf8")))
+  const slowChain = { ...(chain as object), rpc_urls: [`http://127.0.0.1:${slow.port}`] }
+  writeFileSync(CHAINS, JSON.stringify({ 31337: slowChain }))
+  const before = String(await factory("authorizer"))
+  await sign(await operator("chain", "call", "set-authorizer", "--account", newcomer, "--overlap-hours", "0"))
+  environment = { ...stage.environment, CHAINS }
+  const roles = await shown("chain", "roles")
+  const { document } = await operator("chain", "status")
+  environment = stage.environment
+  await sign(await operator("chain", "call", "set-authorizer", "--account", before, "--overlap-hours", "0"))
+  await slow.stop(true)
+  expect(roles.split("\n\n").at(-1)).toStartWith(`AUTHORIZER_KEY is the key of ${before}, but the authorizer`)
+  expect(document.chains).toMatchObject([{ reachable: true }])
+  expect(document.key_faults).toEqual([
+    "whether keys lack their roles on chain 31337 is unknown: it did not answer in time",
+  ])
 })
 
 test("grant adds to the existing roles, and revoke removes one or all of them", async () => {

@@ -1,5 +1,6 @@
 import { type Address, getAddress, isAddress } from "viem"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
+import { roleFaults } from "../../engine/chain/check-roles.ts"
 import { bitsOf, isRole, type Role, rolesIn } from "../../engine/chain/roles.ts"
 import type { World } from "../../engine/world.ts"
 import type { KeyFault } from "../../platform/context.ts"
@@ -16,7 +17,6 @@ import {
   setMetadataBase,
   setRoles,
 } from "../verbs/chain-roles.ts"
-import { readKeyFaults } from "../verbs/chain-status.ts"
 import { OperatorRefusal } from "../verbs/refusal.ts"
 import { type Command, type Output, UsageError, type Values, wholeNumber } from "./command.ts"
 import { fields, table } from "./text.ts"
@@ -34,7 +34,7 @@ admin signs the calls, wherever its key is. Roles are of no use while the factor
       return async ({ chains }) => {
         const chain = chainOf(chains, id)
         const roles = await readRoles(chain)
-        return shownRoles(roles, await readKeyFaults(new Map([[chain.chain_id, chain]])))
+        return shownRoles(roles, await roleFaults(chain))
       }
     },
   },

@@ -48,7 +48,7 @@ export async function readConnections(chains: ReadonlyMap<number, ConnectedChain
   const connected = [...chains.values()]
   return {
     providers: (await Promise.all(connected.map(providersOf))).flat(),
-    key_faults: (await readKeyFaults(chains)).map(({ text }) => text),
+    key_faults: (await Promise.all(connected.map(keyFaultLines))).flat(),
     own_lane_ids: connected.flatMap(({ signers }) => signers.map(({ lane_id }) => lane_id)),
   }
 }
@@ -63,12 +63,24 @@ async function providersOf({ chain_id, providers }: ConnectedChain) {
 /** How long a silent chain is waited for. */
 const patienceMilliseconds = 3_000
 
+/** What is wrong with the keys of a chain; a line of its own if that is unknown. */
+async function keyFaultLines(chain: ConnectedChain): Promise<string[]> {
+  const faults = await keyFaultsOf(chain)
+  return faults === null
+    ? [`whether keys lack their roles on chain ${chain.chain_id} is unknown: it did not answer in time`]
+    : faults.map(({ text }) => text)
+}
+
 /** The keys that the factory does not accept in their role; none if it cannot be asked. */
 export async function readKeyFaults(chains: ReadonlyMap<number, ConnectedChain>): Promise<KeyFault[]> {
-  const asked = [...chains.values()].map((chain) =>
-    within(roleFaults(chain), patienceMilliseconds, "the chain did not answer in time").catch(() => []),
+  return (await Promise.all([...chains.values()].map(keyFaultsOf))).flatMap((faults) => faults ?? [])
+}
+
+/** Null if the factory cannot be asked in time. */
+async function keyFaultsOf(chain: ConnectedChain): Promise<KeyFault[] | null> {
+  return await within(roleFaults(chain), patienceMilliseconds, "the chain did not answer in time").catch(
+    () => null,
   )
-  return (await Promise.all(asked)).flat()
 }
 
 async function lanesWithWork(queries: Queries, now: Date) {
