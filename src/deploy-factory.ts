@@ -225,7 +225,7 @@ function parse(words: string[]): Asked {
     rpcUrl,
     account: readAccount(option("key-file")),
     authorizer: toAddress(option("authorizer")),
-    signers: option("operators").split(",").map(toAddress),
+    signers: operatorsIn(option("operators")),
     guardian: values.guardian ? toAddress(values.guardian) : null,
     metadata_base_url: metadataBaseUrl(environment),
     isBaseNamed: Boolean(environment.METADATA_BASE_URL || environment.API_BASE_URL),
@@ -262,6 +262,14 @@ function readAccount(file: string): PrivateKeyAccount {
   } catch {
     throw wrong
   }
+}
+
+/** Of an account named twice, the factory would keep only the second one's roles. */
+function operatorsIn(text: string): Address[] {
+  const operators = text.split(",").map(toAddress)
+  const twice = operators.find((each, index) => operators.indexOf(each) !== index)
+  if (twice === undefined) return operators
+  throw new StartError(`--operators names ${twice} twice; every lane needs its own key`)
 }
 
 function toAddress(text: string): Address {

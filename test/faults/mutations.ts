@@ -564,6 +564,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a factory is deployed for an operator that is named twice",
+    file: "src/deploy-factory.ts",
+    replace: [["if (twice === undefined) return", "if (twice !== null) return"]],
+    noticed_by: {
+      file: "test/operator/deploy-factory.test.ts",
+      test: "if an operator is named twice, before anything is sent",
+    },
+  },
+  {
     name: "a guardian whom a factory does not have is passed over in silence",
     file: "src/deploy-factory.ts",
     replace: [["if (parties.guardian && ", "if (!parties.guardian && "]],

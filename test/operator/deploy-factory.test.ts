@@ -190,6 +190,14 @@ describe("deploy-factory fails with one line", () => {
     expect((await deploy(guarded)).exitCode).toBe(0)
   }, 20_000)
 
+  test("if an operator is named twice, before anything is sent", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const [operator = ""] = operators
+    const line = await failure(deployer, { operators: `${operator},${operator.toLowerCase()}` })
+    expect(line).toBe(`--operators names ${operator} twice; every lane needs its own key`)
+    expect(await reader().getTransactionCount(deployer)).toBe(0)
+  }, 20_000)
+
   test("if the factory exists without one of the operators", async () => {
     const deployer = await newDeployer({ ether: "10" })
     await deploy(deployer)
