@@ -91,11 +91,31 @@ function readJson(path: string): unknown {
   } catch (error) {
     throw new ConfigError(`CHAINS names ${path}, which cannot be read: ${(error as Error).message}`)
   }
+  let document: unknown
   try {
-    return JSON.parse(text)
+    document = JSON.parse(text)
   } catch {
     throw new ConfigError(`CHAINS names ${path}, which is not JSON`)
   }
+  const repeated = repeatedKey(text)
+  if (repeated === null) return document
+  throw new ConfigError(`CHAINS names ${path}, which has the key ${repeated} twice in one object`)
+}
+
+/** Returns a key that an object in valid JSON has twice, of which `JSON.parse` keeps the last; null if there is none. */
+function repeatedKey(json: string): string | null {
+  const open: Set<string>[] = []
+  for (const [token, text, colon] of json.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?|[{}[\]]/g)) {
+    const keys = open.at(-1)
+    if (token === "{" || token === "[") open.push(new Set())
+    else if (token === "}" || token === "]") open.pop()
+    else if (text !== undefined && colon !== undefined) {
+      const key = JSON.parse(text) as string
+      if (keys?.has(key)) return key
+      keys?.add(key)
+    }
+  }
+  return null
 }
 
 function readChain(path: string, id: string, given: unknown): ChainConfig {

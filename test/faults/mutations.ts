@@ -550,6 +550,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "of a chain that CHAINS has twice only the last entry counts",
+    file: "src/platform/chain-settings.ts",
+    replace: [["if (repeated === null) return", "if (repeated !== undefined) return"]],
+    noticed_by: {
+      file: "test/platform/config.test.ts",
+      test: "with a chain, or a setting of one, twice stops the start, because only the last would count",
+    },
+  },
+  {
     name: "the address of a provider is printed where it fails to answer a call",
     file: "src/deploy-factory.ts",
     replace: [

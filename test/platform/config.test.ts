@@ -406,6 +406,22 @@ describe("the CHAINS file", () => {
     expect(complaintAbout({ SERVICE_SECRET, CHAINS })).toBe(`CHAINS names ${CHAINS}, which is not JSON`)
   })
 
+  test("with a chain, or a setting of one, twice stops the start, because only the last would count", () => {
+    const CHAINS = join(folder, "twice.json")
+    const good = JSON.stringify({ rpc_urls: ["https://rpc.example.com/{"], factory_address })
+    writeFileSync(CHAINS, `{ "1": ${good}, "8453": ${good} }`)
+    expect(loadConfig({ SERVICE_SECRET, CHAINS }).chains).toHaveLength(2)
+    for (const [text, key] of [
+      [`{ "1": ${good}, "8453": ${good}, "1" : ${good} }`, "1"],
+      [`{ "1": ${good.slice(0, -1)}, "rpc_urls": ["https://other.example.com"] } }`, "rpc_urls"],
+    ] as const) {
+      writeFileSync(CHAINS, text)
+      expect(complaintAbout({ SERVICE_SECRET, CHAINS })).toBe(
+        `CHAINS names ${CHAINS}, which has the key ${key} twice in one object`,
+      )
+    }
+  })
+
   let written = 0
   function write(document: unknown): string {
     const path = join(folder, `chains-${++written}.json`)
