@@ -61,6 +61,11 @@ test("work for a chain that is no longer in CHAINS is reported as waiting for th
   expect(reopened.done).toBe(`lane ${lane_id} is open again, ${absent}`)
   expect((await operator("both", "retry", id)).document.done).toBe("1 open effect is due now")
 
+  const named = await operator("first", "chain", "compare", "--collection", collection_id)
+  const { code, message } = named.document.error ?? {}
+  expect([named.code, code]).toEqual([1, "chain.not_configured"])
+  expect(message).toBe(`chain 31338 of collection ${collection_id} is not in CHAINS, so it was not compared`)
+
   const { document } = await operator("first", "stuck")
   expect(document.stuck).toContainEqual(
     expect.objectContaining({ id, reason: expect.stringContaining("with its chain in CHAINS and its key") }),

@@ -5,6 +5,7 @@ import { ChainUnreachable, reach } from "../../engine/chain/rpc.ts"
 import type { World } from "../../engine/world.ts"
 import { counted } from "../../platform/counted.ts"
 import { type Comparison, comparableCollections, compareWithChain } from "../verbs/compare-chain.ts"
+import { OperatorRefusal } from "../verbs/refusal.ts"
 import type { Command } from "./command.ts"
 import { showProgress } from "./progress.ts"
 
@@ -21,6 +22,7 @@ does not answer, its collections are left out, the others are compared all the s
     const name = values.option("collection")
     return async (world) => {
       const rows = await comparableCollections(world.context.db.read, name)
+      if (name !== null) requireConnected(world.chains, rows)
       const { compared, unanswered } = await compareAll(world, rows)
       const unlike = compared.filter(isUnlike)
       const unreached = rows.length - compared.length - unanswered.length
@@ -35,6 +37,16 @@ does not answer, its collections are left out, the others are compared all the s
       }
     }
   },
+}
+
+/** Throws `OperatorRefusal` for a collection that cannot be compared although it was asked for. */
+function requireConnected(chains: World["chains"], rows: CollectionRow[]): void {
+  const left = rows.find(({ chain_id }) => !chains.has(chain_id))
+  if (left)
+    throw new OperatorRefusal(
+      "chain.not_configured",
+      `chain ${left.chain_id} of collection ${left.id} is not in CHAINS, so it was not compared`,
+    )
 }
 
 /** A collection that could not be compared, and why. */
