@@ -1420,6 +1420,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a second rotation ends an authorizer's overlap without a word",
+    file: "src/operator/verbs/chain-roles.ts",
+    replace: [["previous.until > now && !isKept", "previous.until > now && isKept"]],
+    noticed_by: {
+      file: "test/operator/chain-roles.test.ts",
+      test: "set-authorizer says whose authorizations a second rotation ends, because a factory knows one previous authorizer",
+    },
+  },
+  {
     name: "an overlap is longer than the newest block takes",
     file: "src/operator/verbs/chain-roles.ts",
     replace: [["BigInt(3_600 * mostOverlapHours)", "BigInt(7_200 * mostOverlapHours)"]],

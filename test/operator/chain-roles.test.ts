@@ -190,6 +190,22 @@ test("set-authorizer accepts the current authorizer only to end the previous one
   expect(await previous()).toBeNull()
 })
 
+test("set-authorizer says whose authorizations a second rotation ends, because a factory knows one previous authorizer", async () => {
+  const name = (account: string, hours: number) =>
+    operator("chain", "call", "set-authorizer", "--account", account, "--overlap-hours", String(hours))
+  const does = async (account: string) => (await name(account, 2)).document.does
+  const before = String(await factory("authorizer"))
+  const ends = `; what ${before} signed ends at once`
+  const third = accountAt(9).address
+  expect(await does(newcomer)).not.toContain("ends at once")
+  await sign(await name(newcomer, 3))
+  expect(await does(third)).toEndWith(ends)
+  expect(await does(before)).not.toContain("ends at once")
+  await sign(await name(newcomer, 0))
+  expect(await does(third)).not.toContain("ends at once")
+  await sign(await name(before, 0))
+})
+
 test("invalid arguments are rejected with the correct usage", async () => {
   for (const [words, complaint] of [
     [["grant"], "needs --account, an address"],

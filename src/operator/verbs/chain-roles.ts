@@ -140,8 +140,10 @@ export async function setAuthorizer(
   account: Address,
   until: Date | null,
 ): Promise<FactoryCall> {
-  const seconds =
-    until === null ? 0n : least(BigInt(Math.floor(until.getTime() / 1_000)), await latestEnd(chain))
+  // The contract counts from its block's time, and wallets simulate the call on the newest block.
+  const { timestamp: now } = await reach(() => chain.rpc.getBlock())
+  const latestEnd = now + BigInt(3_600 * mostOverlapHours)
+  const seconds = until === null ? 0n : least(BigInt(Math.floor(until.getTime() / 1_000)), latestEnd)
   const { authorizer, previous } = await readAuthorizers(chain)
   if (isAddressEqual(account, authorizer) && seconds !== 0n && seconds >= previous.until) {
     const end = previous.until === 0n ? "has ended" : `holds until ${timeOf(previous.until)}`
@@ -159,14 +161,11 @@ export async function setAuthorizer(
     args: [account, seconds],
   })
   const overlap = until === null ? "ends at once" : `holds until ${timeOf(seconds)}`
-  const does = `makes ${account} the authorizer; what the previous one signed ${overlap}`
+  // A factory knows one previous authorizer, which becomes the present one unless that stays.
+  const isKept = [authorizer, previous.account].some((each) => isAddressEqual(each, account))
+  const forgotten = previous.until > now && !isKept ? `; what ${previous.account} signed ends at once` : ""
+  const does = `makes ${account} the authorizer; what the previous one signed ${overlap}${forgotten}`
   return callOf(chain, data, does)
-}
-
-/** The contract counts from its block's time, and wallets simulate the call on the newest block. */
-async function latestEnd({ rpc }: ConnectedChain): Promise<bigint> {
-  const { timestamp } = await reach(() => rpc.getBlock())
-  return timestamp + BigInt(3_600 * mostOverlapHours)
 }
 
 /** `MAX_OVERLAP` of the factory. */
