@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 import {
+  AbiDecodingZeroDataError,
   type Address,
+  BaseError,
   createWalletClient,
   encodeFunctionData,
   formatEther,
@@ -20,6 +22,7 @@ import { endingAfter, unlessUnknown } from "./engine/chain/endpoint.ts"
 import publicChains from "./engine/chain/public-chains.json"
 import { rolesIn } from "./engine/chain/roles.ts"
 import { rawMessage, unlessReverted } from "./engine/chain/rpc.ts"
+import { isRevertText } from "./engine/chain/send-errors.ts"
 import { type Environment, metadataBaseUrl, processEnvironment } from "./platform/config.ts"
 import { ConfigError } from "./platform/config-error.ts"
 import { complain, say } from "./platform/run.ts"
@@ -134,7 +137,7 @@ async function sendDeployment(client: Client, { data, nonce }: Wanted): Promise<
   const sender = client.account.address
   const [balance, gas, fees] = await Promise.all([
     reach(client.getBalance({ address: sender })),
-    reach(client.estimateGas({ data })),
+    reachContract(() => client.estimateGas({ data })),
     reach(client.estimateFeesPerGas()),
   ])
   const cost = gas * fees.maxFeePerGas
@@ -148,23 +151,30 @@ async function sendDeployment(client: Client, { data, nonce }: Wanted): Promise<
 
 async function isOfFirstGeneration(client: Client, address: Address): Promise<boolean> {
   const data = encodeFunctionData({ abi: factoryAbi, functionName: "generation" })
-  return (await reach(unlessReverted(() => client.call({ to: address, data }), null))) === null
+  const answer = await reachContract(async () => {
+    const called = await unlessReverted(() => client.call({ to: address, data }), null)
+    if (called && !called.data) throw new AbiDecodingZeroDataError()
+    return called
+  })
+  return answer === null
 }
 
 async function checkSettings(client: Client, address: Address, parties: Parties): Promise<void> {
   const factory = { address, abi: factoryAbi } as const
-  const known = await reach(client.readContract({ ...factory, functionName: "authorizer" }))
+  const known = await reachContract(() => client.readContract({ ...factory, functionName: "authorizer" }))
   if (!isAddressEqual(known, parties.authorizer))
     throw new StartError(
       `the factory at ${address} has the authorizer ${known}, not ${parties.authorizer}; its admin changes that with the call that operator chain call set-authorizer --account ${parties.authorizer} prints`,
     )
-  const named = await reach(client.readContract({ ...factory, functionName: "guardian" }))
+  const named = await reachContract(() => client.readContract({ ...factory, functionName: "guardian" }))
   if (parties.guardian && !isAddressEqual(named, parties.guardian))
     throw new StartError(
       `the factory at ${address} has ${isAddressEqual(named, zeroAddress) ? "no guardian" : `the guardian ${named}`}, not ${parties.guardian}; its admin changes that by calling setGuardian(${parties.guardian})`,
     )
   for (const { account, roles: needed } of signerRoles(parties.signers)) {
-    const roles = await reach(client.readContract({ ...factory, functionName: "roles", args: [account] }))
+    const roles = await reachContract(() =>
+      client.readContract({ ...factory, functionName: "roles", args: [account] }),
+    )
     const lacking = rolesIn(Number(needed & ~roles))
     if (lacking.length > 0)
       throw new StartError(
@@ -181,9 +191,11 @@ type Base = { wanted: string; isBaseNamed: boolean }
  */
 async function checkBase(client: Client, address: Address, { wanted, isBaseNamed }: Base): Promise<void> {
   const factory = { address, abi: factoryAbi } as const
-  const known = await reach(client.readContract({ ...factory, functionName: "baseURI" }))
+  const known = await reachContract(() => client.readContract({ ...factory, functionName: "baseURI" }))
   const tell = async (why: string, url: string) => {
-    const isFrozen = await reach(client.readContract({ ...factory, functionName: "baseURIFrozen" }))
+    const isFrozen = await reachContract(() =>
+      client.readContract({ ...factory, functionName: "baseURIFrozen" }),
+    )
     const change = isFrozen
       ? "it is frozen, so nobody can change that"
       : `its admin changes that with the call that operator chain call set-metadata-base --url ${url} prints`
@@ -192,6 +204,28 @@ async function checkBase(client: Client, address: Address, { wanted, isBaseNamed
   if (isBaseNamed && known !== wanted) return await tell(`not ${wanted}`, wanted)
   if (!isBaseNamed && known === wanted)
     await tell("as neither METADATA_BASE_URL nor API_BASE_URL is set", "URL")
+}
+
+/** A provider's nodes may lag: the one that is asked may not have the factory yet that another one has. */
+async function reachContract<T>(ask: () => Promise<T>): Promise<T> {
+  return await reach(untilThere(ask))
+}
+
+async function untilThere<T>(ask: () => Promise<T>): Promise<T> {
+  const end = performance.now() + lagMilliseconds
+  for (;;)
+    try {
+      return await ask()
+    } catch (error) {
+      if (!lacksContract(error) || performance.now() > end) throw error
+      await Bun.sleep(pollMilliseconds)
+    }
+}
+
+/** The desk's constructor calls the factory, and reverts if there is none. */
+function lacksContract(error: unknown): boolean {
+  const isEmpty = error instanceof BaseError && error.walk() instanceof AbiDecodingZeroDataError
+  return isEmpty || isRevertText(rawMessage(error))
 }
 
 /** The node's own words in one line, without the provider's address, which may contain a key. */

@@ -562,14 +562,24 @@ export const mutations: Mutation[] = [
     name: "the address of a provider is printed where it fails to answer a call",
     file: "src/deploy-factory.ts",
     replace: [
+      ["await reachContract(async () => {", "await untilThere(async () => {"],
       [
-        "await reach(unlessReverted(() => client.call({ to: address, data }), null))",
+        "await unlessReverted(() => client.call({ to: address, data }), null)",
         "await client.call({ to: address, data })",
       ],
     ],
     noticed_by: {
       file: "test/operator/deploy-factory.test.ts",
       test: "if the chain stops responding midway, without printing the provider's URL",
+    },
+  },
+  {
+    name: "a node that lacks a factory when it is called fails its deployment",
+    file: "src/deploy-factory.ts",
+    replace: [["if (!lacksContract(error) || ", "if (lacksContract(error) || "]],
+    noticed_by: {
+      file: "test/operator/deploy-factory.test.ts",
+      test: "waits for nodes of a provider that lack the factory when they are called",
     },
   },
   {

@@ -85,6 +85,15 @@ describe("deploy-factory", () => {
     expect([exitCode, await reader().getTransactionCount(deployer)]).toEqual([0, 2])
   }, 30_000)
 
+  test("waits for nodes of a provider that lack the factory when they are called", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const node = startLesserNode(chain.rpc_url, callsFindItLater(3_000))
+    const { exitCode, complaint } = await deploy(deployer, { "rpc-url": node.url })
+    await node.stop()
+    expect(complaint).not.toContain("failed")
+    expect([exitCode, await reader().getTransactionCount(deployer)]).toEqual([0, 2])
+  }, 30_000)
+
   test("deploys to the same address on every chain, that of the key's first contract", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const { printed } = await deploy(deployer)
@@ -270,6 +279,17 @@ function codeComesLater(milliseconds: number) {
   return ({ method }: Call): Said | null => {
     if (method === "eth_sendRawTransaction") sent = performance.now()
     return method === "eth_getCode" && performance.now() - sent < milliseconds ? { result: "0x" } : null
+  }
+}
+
+/** Makes a node call contracts as if there were none, also in estimates, for this long after each transaction. */
+function callsFindItLater(milliseconds: number) {
+  let sent = Number.NEGATIVE_INFINITY
+  return ({ method }: Call): Said | null => {
+    if (method === "eth_sendRawTransaction") sent = performance.now()
+    if (performance.now() - sent >= milliseconds) return null
+    if (method === "eth_estimateGas") return { error: { code: 3, message: "execution reverted" } }
+    return method === "eth_call" ? { result: "0x" } : null
   }
 }
 
