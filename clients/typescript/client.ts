@@ -15,7 +15,7 @@ export function createClient(options: ClientOptions): ServiceClient {
   client.use({
     onRequest({ request }) {
       if (request.method === "POST" && !request.headers.has("idempotency-key"))
-        request.headers.set("idempotency-key", crypto.randomUUID())
+        request.headers.set("idempotency-key", newKey())
     },
     onResponse({ response, options: { parseAs } }) {
       if (parseAs === "json" && response.ok && response.status !== 204 && !isOf(response, "application/json"))
@@ -101,6 +101,12 @@ type Answered<Data> = {
 function isApiError(body: unknown): body is Schemas["ApiError"] {
   const error = (body as { error?: Partial<Schemas["ApiError"]["error"]> | null } | null)?.error
   return typeof error === "object" && typeof error?.code === "string"
+}
+
+/** Not `crypto.randomUUID`, which browsers offer only to pages on https or localhost. */
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
 }
 
 /** A placeholder, replaced by the base URL before each attempt. */

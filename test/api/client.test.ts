@@ -72,7 +72,7 @@ describe("the TypeScript client", () => {
       body: { collection_id: "0199c2f4-6a10-7c3e-9d52-8f4b1e7a2c01" },
     })
     const [first, second, third] = seen.map(({ key }) => key)
-    expect(first).toMatch(/^[0-9a-f-]{36}$/)
+    expect(first).toMatch(/^[0-9a-f]{32}$/)
     expect(second).not.toBe(first as string)
     expect(third).toBe("mine")
   })
