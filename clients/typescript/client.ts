@@ -135,11 +135,22 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
   }
 }
 
-/** Reads the body too, because the connection may fail midway; a stream of events is read as it comes. */
+/** Reads the body too, because it may end midway; a stream of events is read as it comes. */
 async function answerOf(options: ClientOptions, request: Request): Promise<Response> {
   const answer = await (options.fetch ?? fetch)(request)
-  if (isOf(answer, "application/json")) await answer.clone().arrayBuffer()
+  if (!isOf(answer, "application/json")) return answer
+  const body = await answer.clone().text()
+  if (answer.ok && !isJson(body)) throw new UnexpectedAnswer(answer)
   return answer
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function isOf({ headers }: Pick<Response, "headers">, mediaType: string): boolean {

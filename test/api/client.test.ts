@@ -113,6 +113,27 @@ describe("the TypeScript client", () => {
     breaking.close()
   })
 
+  test("repeats a request if the response ends early and nothing else tells", async () => {
+    const cutOff = () => new Response('{"id":"', { headers: { "content-type": "application/json" } })
+    const empty = () => new Response("", { headers: { "content-type": "application/json" } })
+    answers = [cutOff, empty, () => Response.json({ id: "u" }, { status: 201 })]
+    expect((await dataOf(createUnit())).id).toBe("u")
+    expect(seen).toHaveLength(3)
+    expect(seen[2]).toEqual(seen[0] as Seen)
+    for (const answer of [cutOff, empty]) {
+      answers = [answer]
+      expect(await dataOf(createUnit(client(0))).catch((error) => error)).toBeInstanceOf(UnexpectedAnswer)
+      answers = [answer]
+      const { events } = client(0)
+      expect(
+        await events
+          .list()
+          .next()
+          .catch((error) => error),
+      ).toBeInstanceOf(UnexpectedAnswer)
+    }
+  })
+
   test("does not repeat a request after a permanent error, and throws its code", async () => {
     answers = [refuse(409, "unit.already_exists")]
     const refused = dataOf(createUnit())
