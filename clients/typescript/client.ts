@@ -167,7 +167,9 @@ async function addressed(options: ClientOptions, request: Request, body: string 
   const headers = new Headers(request.headers)
   if (!headers.has("authorization")) headers.set("authorization", `Bearer ${await told(options.token)}`)
   const { method, signal } = request
-  return new Request(request.url.replace(unresolved, baseUrl), { method, headers, body, signal })
+  // The service redirects nothing here, and a followed redirect makes a GET of a POST or leaves the token behind.
+  const init: RequestInit = { method, headers, body, signal, redirect: "manual" }
+  return new Request(request.url.replace(unresolved, baseUrl), init)
 }
 
 /** How long to wait before retrying; null if that is pointless. */

@@ -200,6 +200,19 @@ describe("the TypeScript client", () => {
       }
     })
 
+  test("does not follow a redirect, which would make a GET of a POST, or take its credential away", async () => {
+    const { events } = client()
+    const ways = [() => dataOf(createUnit()), () => events.list().next(), () => events.stream().next()]
+    for (const ask of ways)
+      for (const status of [301, 302, 307, 308]) {
+        answers = [() => new Response(null, { status, headers: { location: "/elsewhere" } })]
+        const refused = await ask().catch((error) => error)
+        expect(refused).toBeInstanceOf(UnexpectedAnswer)
+        expect(refused.status).toBe(status)
+      }
+    expect(seen.map(({ path }) => path)).not.toContain("/elsewhere")
+  })
+
   test("gives up when the wait would exceed its time limit", async () => {
     answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "60" })]
     expect((await createUnit(client(1_000))).response.status).toBe(429)
