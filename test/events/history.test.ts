@@ -52,7 +52,10 @@ describe.each(engines)("on $name", (engine) => {
         service.advance(1 + Math.floor(random() * 5))
       }
       const told = await readFeed(customer)
-      for (const event of told) met.set(event.type, event)
+      for (const event of told) {
+        met.set(event.type, event)
+        outcomes.add(outcomeOf(event))
+      }
       expect(replayed(told)).toEqual(await standing(customer))
       expect(countTypes(told)).toEqual(await countChanges(customer, told))
     },
@@ -70,7 +73,11 @@ describe.each(engines)("on $name", (engine) => {
     for (const [type, event] of met)
       expect([type, ...formOf(exampleOf(type) as Told)]).toEqual([type, ...formOf(event)])
   })
+  test("the documentation's example events have outcomes that real ones have", () => {
+    for (const type of met.keys()) expect([...outcomes]).toContain(outcomeOf(exampleOf(type) as Told))
+  })
   const met = new Map<EventType, Told>()
+  const outcomes = new Set<string>()
 
   const ownershipOf = ({ caller }: Customer) => {
     const { context, behind, chain } = service
@@ -314,4 +321,16 @@ function randomOf(seed: number): Random {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
+}
+
+/** What an event says of how its resource fares, as far as its type settles that. */
+function outcomeOf({ type, data }: Pick<Told, "type" | "data">): string {
+  const { status, failure, execution, ownership } = data as {
+    status?: string
+    failure?: object | null
+    execution?: string
+    ownership?: { status: string }
+  }
+  const sentBy = status === "expired" ? execution : undefined
+  return JSON.stringify({ type, sentBy, held: ownership?.status, hasFailed: Boolean(failure) })
 }

@@ -34,6 +34,16 @@ const claim = examples.getClaim.response
 const transfer = examples.getTransfer.response
 const replacement = examples.getChipReplacement.response
 
+/** What a wallet's authorization shows after the 30 minutes in which it was not sent. */
+const unsent = {
+  status: "expired",
+  transaction: transfer.transaction,
+  transaction_hash: null,
+  created_at: "2026-09-12T17:01:00.000Z",
+  expires_at: "2026-09-12T17:31:00.000Z",
+  updated_at: examples.getEvent.response.created_at,
+}
+
 const told: Record<EventType, Told> = {
   "collection.active": {
     when: "The contract of a collection was deployed: chips can be paired to its units.",
@@ -42,7 +52,11 @@ const told: Record<EventType, Told> = {
   },
   "collection.failed": {
     when: "The deployment of a collection's contract failed.",
-    data: { ...collection, contract: { ...collection.contract, status: "failed" } },
+    data: {
+      ...collection,
+      contract: { ...collection.contract, status: "failed" },
+      failure: failure("collection.deployment_reverted"),
+    },
     about: "collection",
   },
   "unit.created": {
@@ -50,7 +64,13 @@ const told: Record<EventType, Told> = {
     data: examples.createUnit.response,
     is_test: false,
   },
-  "unit.issued": { when: "The token of a unit was issued on chain.", data: examples.getUnit.response },
+  "unit.issued": {
+    when: "The token of a unit was issued on chain.",
+    data: {
+      ...examples.getUnit.response,
+      ownership: { status: "custody", owner: null, updated_at: examples.getEvent.response.created_at },
+    },
+  },
   "chip.paired": { when: "A chip was paired to a unit.", data: pairedChip },
   "chip.tampered": {
     when: "The tamper wire of a chip was reported open for the first time: `tamper` is `opened` from now on.",
@@ -64,7 +84,7 @@ const told: Record<EventType, Told> = {
   "claim.claimed": { when: "The chain has confirmed the claim.", data: claim },
   "claim.expired": {
     when: "The wallet did not send the claim in time.",
-    data: { ...claim, status: "expired", transaction_hash: null },
+    data: { ...claim, ...unsent, execution: "client_broadcast" },
   },
   "claim.failed": {
     when: "A claim can no longer succeed.",
@@ -77,7 +97,7 @@ const told: Record<EventType, Told> = {
   "transfer.confirmed": { when: "The chain has confirmed the transfer.", data: transfer },
   "transfer.expired": {
     when: "The wallet did not send the transfer in time.",
-    data: { ...transfer, status: "expired", transaction_hash: null },
+    data: { ...transfer, ...unsent },
   },
   "transfer.failed": {
     when: "A transfer can no longer succeed.",
