@@ -342,6 +342,21 @@ describe("in a browser", () => {
     expect(complaints).toEqual([])
   }, 60_000)
 
+  test("pages work in a browser that blocks cookies, and with them all storage", async () => {
+    const { page, complaints } = await newPage({ width: 390 })
+    // What Chromium throws then.
+    await page.addInitScript(`for (const storage of ["localStorage", "sessionStorage"])
+      Object.defineProperty(window, storage, { get: () => { throw new DOMException("Access is denied.", "SecurityError") } })`)
+    const key = "end_sk_0123456789"
+    await page.goto(`${baseUrl}/docs#key=${key}`)
+    expect(await page.locator(".menu").getAttribute("open")).toBeNull()
+    expect(await page.locator("main").textContent()).toContain(key)
+    await page.locator("#q").fill("claim")
+    await page.locator("#found #results").waitFor({ timeout: 20_000 })
+    await page.locator(".tabs input").nth(1).check({ force: true })
+    expect(complaints).toEqual([])
+  }, 60_000)
+
   test("the checks detect a page that overflows, breaks words or is unreadable", async () => {
     const visited = await newPage()
     await visited.page.setContent(

@@ -22,10 +22,10 @@ function fillInKey() {
   if (!["localhost", "127.0.0.1"].includes(location.hostname)) return
   const handed = /^#key=(end_sk_\w+)$/.exec(location.hash)?.[1]
   if (handed) {
-    sessionStorage.setItem("key", handed)
+    unlessBlocked(() => sessionStorage.setItem("key", handed))
     history.replaceState(null, "", location.pathname)
   }
-  const key = sessionStorage.getItem("key")
+  const key = handed ?? unlessBlocked(() => sessionStorage.getItem("key"))
   if (!key) return
   for (const code of document.querySelectorAll("pre code")) {
     // The guides name the key once and keep to the name; a request by itself has nobody to name it.
@@ -52,12 +52,21 @@ function addCopyButton(block) {
 }
 
 function keepTabs() {
-  choose(localStorage.getItem("language"))
+  choose(unlessBlocked(() => localStorage.getItem("language")))
   document.addEventListener("change", ({ target }) => {
     if (!target.closest(".tabs")) return
-    localStorage.setItem("language", target.value)
+    unlessBlocked(() => localStorage.setItem("language", target.value))
     choose(target.value)
   })
+}
+
+/** A browser that blocks cookies throws wherever storage is named. */
+function unlessBlocked(stored) {
+  try {
+    return stored()
+  } catch {
+    return null
+  }
 }
 
 function choose(language) {
