@@ -36,12 +36,17 @@ export async function verifyWebhook(
 }
 
 /** As frameworks pass them: the `Headers` of a `Request`, or an object by name, in any case. */
-type GivenHeaders = Headers | Record<string, string | string[] | undefined>
+type GivenHeaders = Pick<Headers, "get"> | Record<string, string | string[] | undefined>
 
 function headerOf(headers: GivenHeaders, name: string): string {
-  if (headers instanceof Headers) return headers.get(name) ?? ""
+  if (areHeaders(headers)) return headers.get(name) ?? ""
   const [, value] = Object.entries(headers).find(([each]) => each.toLowerCase() === name) ?? []
   return String(value ?? "")
+}
+
+/** Not by its class: Azure Functions and GraphQL Yoga, for example, have a `Headers` of their own. */
+function areHeaders(headers: GivenHeaders): headers is Pick<Headers, "get"> {
+  return typeof headers.get === "function"
 }
 
 const toleranceSeconds = 5 * 60

@@ -29,4 +29,12 @@ describe("webhook verification in the TypeScript client", () => {
     const given: IncomingHttpHeaders = { ...Object.fromEntries(upper), "set-cookie": ["a=1", "b=2"] }
     expect<string>((await verifyWebhook(body, given, secret)).id).toBe("e1")
   })
+
+  test("accepts headers of frameworks that bring a Headers of their own", async () => {
+    const sent = new Headers(headersWith(signature))
+    const own = { get: (name: string) => sent.get(name), forEach: sent.forEach.bind(sent) }
+    expect<string>((await verifyWebhook(body, own, secret)).id).toBe("e1")
+    const named = { ...headersWith(signature), get: "a header of this name" }
+    expect<string>((await verifyWebhook(body, named, secret)).id).toBe("e1")
+  })
 })
