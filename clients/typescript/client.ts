@@ -120,20 +120,23 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
   const body = await bodyOf(request)
   for (let attempt = 0; ; attempt++) {
     const asked = await addressed(options, request, body)
-    const answer = await answerOf(options, asked).catch((error: Error) => {
+    const answer = await answerOf(options, asked).catch((error: unknown): Lost => {
       // An abort reason need not be an error.
       request.signal.throwIfAborted()
-      return error
+      return { error }
     })
     const wait = await waitMilliseconds(answer, attempt)
     if (wait === null || request.signal.aborted || performance.now() + wait > deadline) {
-      if (answer instanceof Error) throw answer
+      if ("error" in answer) throw answer.error
       return answer
     }
-    if (!(answer instanceof Error)) await answer.body?.cancel()
+    if (!("error" in answer)) await answer.body?.cancel()
     await pause(wait, request.signal)
   }
 }
+
+/** No response. What was thrown may be an `Error` of another realm, as under Jest, or none. */
+type Lost = { error: unknown }
 
 /** Reads the body too, because it may end midway; a stream of events is read as it comes. */
 async function answerOf(options: ClientOptions, request: Request): Promise<Response> {
@@ -173,9 +176,9 @@ async function addressed(options: ClientOptions, request: Request, body: string 
 }
 
 /** How long to wait before retrying; null if that is pointless. */
-async function waitMilliseconds(answer: Response | Error, attempt: number): Promise<number | null> {
+async function waitMilliseconds(answer: Response | Lost, attempt: number): Promise<number | null> {
   const backoff = Math.min(longestBackoffMilliseconds, 250 * 2 ** attempt) * (0.5 + Math.random() / 2)
-  if (answer instanceof Error) return answer.name === "AbortError" ? null : backoff
+  if ("error" in answer) return (answer.error as Error | null)?.name === "AbortError" ? null : backoff
   if (answer.ok) return null
   const seconds = retryAfterSeconds(answer)
   if (seconds === null) return answer.status >= 500 ? backoff : null

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import { runInNewContext } from "node:vm"
 import { createClient, dataOf, ServiceError, UnexpectedAnswer } from "../../clients/typescript/client.ts"
 import { EndedOtherwise, WaitedTooLong, waitForClaim } from "../../clients/typescript/wait-for.ts"
 
@@ -95,6 +96,22 @@ describe("the TypeScript client", () => {
     const moving = createClient({ base_url: () => addresses.shift() ?? baseUrl(), token: "end_sk_test" })
     expect((await createUnit(moving)).response.status).toBe(200)
     expect(seen).toHaveLength(1)
+  })
+
+  test("reaches the service again where a failed fetch throws an Error of another realm, as under Jest", async () => {
+    const failed: unknown = runInNewContext('new TypeError("fetch failed")')
+    let attempts = 0
+    const api = (patience_milliseconds: number) =>
+      createClient({
+        base_url: baseUrl(),
+        token: "end_sk_test",
+        patience_milliseconds,
+        fetch: (request) => (attempts++ % 2 === 0 ? Promise.reject(failed) : fetch(request)),
+      })
+    expect((await createUnit(api(10_000))).response.status).toBe(200)
+    expect(attempts).toBe(2)
+    const lost = await createUnit(api(0)).catch((error) => error)
+    expect(lost).toBe(failed)
   })
 
   test("repeats a request if the connection fails in the middle of the response", async () => {
