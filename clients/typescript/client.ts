@@ -141,7 +141,7 @@ type Lost = { error: unknown }
 /** Reads the body too, because it may end midway; a stream of events is read as it comes. */
 async function answerOf(options: ClientOptions, request: Request): Promise<Response> {
   const answer = await (options.fetch ?? fetch)(request)
-  if (!isOf(answer, "application/json")) return answer
+  if (answer.status === 204 || !isOf(answer, "application/json")) return answer
   const body = await answer.clone().text()
   if (answer.ok && !isJson(body)) throw new UnexpectedAnswer(answer)
   return answer

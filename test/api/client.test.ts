@@ -151,6 +151,12 @@ describe("the TypeScript client", () => {
     }
   })
 
+  test("takes a 204 for what it is where a gateway gives it a media type, as Amazon's does", async () => {
+    answers = [() => new Response(null, { status: 204, headers: { "content-type": "application/json" } })]
+    const { response } = await client().DELETE("/v1/session-tokens/current")
+    expect([response.status, seen.length]).toEqual([204, 1])
+  })
+
   test("does not repeat a request after a permanent error, and throws its code", async () => {
     answers = [refuse(409, "unit.already_exists")]
     const refused = dataOf(createUnit())
