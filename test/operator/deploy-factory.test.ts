@@ -87,7 +87,7 @@ describe("deploy-factory", () => {
 
   test("waits for nodes of a provider that lack the factory when they are called", async () => {
     const deployer = await newDeployer({ ether: "10" })
-    const node = startLesserNode(chain.rpc_url, callsFindItLater(3_000))
+    const node = startLesserNode(chain.rpc_url, callsFindItLater())
     const { exitCode, complaint } = await deploy(deployer, { "rpc-url": node.url })
     await node.stop()
     expect(complaint).not.toContain("failed")
@@ -282,14 +282,15 @@ function codeComesLater(milliseconds: number) {
   }
 }
 
-/** Makes a node call contracts as if there were none, also in estimates, for this long after each transaction. */
-function callsFindItLater(milliseconds: number) {
-  let sent = Number.NEGATIVE_INFINITY
-  return ({ method }: Call): Said | null => {
-    if (method === "eth_sendRawTransaction") sent = performance.now()
-    if (performance.now() - sent >= milliseconds) return null
-    if (method === "eth_estimateGas") return { error: { code: 3, message: "execution reverted" } }
-    return method === "eth_call" ? { result: "0x" } : null
+/** Makes a node call contracts as if there were none, also in estimates, whenever it is asked something for the first time. */
+function callsFindItLater() {
+  const asked = new Set<string>()
+  return ({ method, params }: Call): Said | null => {
+    const [{ data }] = (params ?? [{}]) as [{ data?: string }]
+    const question = `${method} ${data}`
+    if (!["eth_call", "eth_estimateGas"].includes(method) || asked.has(question)) return null
+    asked.add(question)
+    return method === "eth_call" ? { result: "0x" } : { error: { code: 3, message: "execution reverted" } }
   }
 }
 
