@@ -1393,10 +1393,7 @@ export const mutations: Mutation[] = [
   {
     name: "keys that could not be checked are shown as keys without faults",
     file: "src/operator/verbs/chain-status.ts",
-    replace: [
-      ["return faults === null\n", "return faults === undefined\n"],
-      ["faults.map(", "(faults ?? []).map("],
-    ],
+    replace: [["(error) => [`whether keys", "(error) => [] ?? [`whether keys"]],
     noticed_by: {
       file: "test/operator/chain-roles.test.ts",
       test: "keys of a chain that responds slowly are never said to lack nothing",

@@ -119,6 +119,22 @@ test("keys of a chain that responds slowly are never said to lack nothing", asyn
   ])
 })
 
+test("keys of a chain without its factory are said to be unknown, and not because it were slow", async () => {
+  const CHAINS = join(stage.folder, "bare.json")
+  const [chain] = Object.values(JSON.parse(readFileSync(stage.environment.CHAINS ?? "", "utf8")))
+  const bareChain = { ...(chain as object), factory_address: accountAt(7).address }
+  writeFileSync(CHAINS, JSON.stringify({ 31337: bareChain }))
+  environment = { ...stage.environment, CHAINS }
+  const { document } = await operator("chain", "status")
+  environment = stage.environment
+  expect(document.chains[0].trouble).toContain("has no contract at factory_address")
+  expect(document.key_faults).toEqual([
+    expect.stringContaining(
+      "whether keys lack their roles on chain 31337 is unknown: there is no factory at 0x",
+    ),
+  ])
+})
+
 test("grant adds to the existing roles, and revoke removes one or all of them", async () => {
   const rolesNow = async () => {
     const { document } = await operator("chain", "roles")

@@ -65,22 +65,21 @@ const patienceMilliseconds = 3_000
 
 /** What is wrong with the keys of a chain; a line of its own if that is unknown. */
 async function keyFaultLines(chain: ConnectedChain): Promise<string[]> {
-  const faults = await keyFaultsOf(chain)
-  return faults === null
-    ? [`whether keys lack their roles on chain ${chain.chain_id} is unknown: it did not answer in time`]
-    : faults.map(({ text }) => text)
+  return await keyFaultsOf(chain).then(
+    (faults) => faults.map(({ text }) => text),
+    (error) => [`whether keys lack their roles on chain ${chain.chain_id} is unknown: ${rawMessage(error)}`],
+  )
 }
 
 /** The keys that the factory does not accept in their role; none if it cannot be asked. */
 export async function readKeyFaults(chains: ReadonlyMap<number, ConnectedChain>): Promise<KeyFault[]> {
-  return (await Promise.all([...chains.values()].map(keyFaultsOf))).flatMap((faults) => faults ?? [])
+  const asked = [...chains.values()].map((chain) => keyFaultsOf(chain).catch(() => []))
+  return (await Promise.all(asked)).flat()
 }
 
-/** Null if the factory cannot be asked in time. */
-async function keyFaultsOf(chain: ConnectedChain): Promise<KeyFault[] | null> {
-  return await within(roleFaults(chain), patienceMilliseconds, "the chain did not answer in time").catch(
-    () => null,
-  )
+/** Throws if the factory cannot be asked in time. */
+async function keyFaultsOf(chain: ConnectedChain): Promise<KeyFault[]> {
+  return await within(roleFaults(chain), patienceMilliseconds, "it did not answer in time")
 }
 
 async function lanesWithWork(queries: Queries, now: Date) {
