@@ -6,9 +6,22 @@ create table service_secrets (
   registered_at timestamptz(3) not null
 );
 
+alter table organizations add column suspended_at timestamptz(3);
+alter table api_keys add column expires_at timestamptz(3);
+alter table publishable_keys add column expires_at timestamptz(3);
+
+-- Who made an authorization, so that nobody takes up the room of others.
+alter table claims add column session_token_id uuid;
+alter table transfers add column session_token_id uuid;
 create index claims_open on claims (unit_id) where status = 'claiming';
 create index transfers_open on transfers (unit_id) where status = 'prepared';
+
+-- claims_one_open_per_unit may go: the release before asks for no open claim itself, and names no target of a conflict.
+drop index claims_one_open_per_unit;
 create unique index claims_one_relayed_per_unit on claims (unit_id) where status = 'claiming' and execution = 'service_relay';
+
+-- transfers_one_open_per_unit may go: the release before asks for no open transfer itself, and names no target of a conflict.
+drop index transfers_one_open_per_unit;
 
 -- What operators have in hand when somebody calls: a request id, a wallet, a name.
 create index actor_events_by_request on actor_events (request_id) where request_id is not null;
@@ -18,19 +31,3 @@ create index transfers_by_recipient on transfers (recipient);
 create index transfers_by_sender on transfers (sender);
 create index units_by_name on units (name) where name is not null;
 create index collections_by_name on collections (name);
-
--- From here on nobody else can read these tables until all of this file is done, so it comes last: every request reads
--- the first three.
-alter table organizations add column suspended_at timestamptz(3);
-alter table api_keys add column expires_at timestamptz(3);
-alter table publishable_keys add column expires_at timestamptz(3);
-
--- Who made an authorization, so that nobody takes up the room of others.
-alter table claims add column session_token_id uuid;
-alter table transfers add column session_token_id uuid;
-
--- claims_one_open_per_unit may go: the release before asks for no open claim itself, and names no target of a conflict.
-drop index claims_one_open_per_unit;
-
--- transfers_one_open_per_unit may go: the release before asks for no open transfer itself, and names no target of a conflict.
-drop index transfers_one_open_per_unit;
