@@ -541,6 +541,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "metrics say 0 of what nobody could read",
+    file: "src/operator/port/render-metrics.ts",
+    replace: [["if (labelNames.length === 0) made.remove()", ""]],
+    noticed_by: {
+      file: "test/operator/metrics.test.ts",
+      test: "what only the database knows is absent, not 0, where it does not respond: the alert on events without a place asks for the least",
+    },
+  },
+  {
     name: "no alert is raised when all taps are refused and none was ever recorded",
     file: "src/platform/metrics.ts",
     replace: [['["recorded", "chip.invalid_e_value"]', '["chip.invalid_e_value"]']],

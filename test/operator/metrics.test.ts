@@ -143,6 +143,28 @@ describe("on Postgres", () => {
     expect(told).not.toMatch("service_clock_offset_seconds")
   })
 
+  test("what only the database knows is absent, not 0, where it does not respond: the alert on events without a place asks for the least", async () => {
+    const DATABASE_URL = await databases.newDatabase()
+    const db = databases.open(DATABASE_URL)
+    const url = await open({ withRedis: false, DATABASE_URL }, { db })
+    const valuesOf = async (): Promise<string[]> =>
+      (await (await ask(url, "/metrics")).text()).match(/^service_\w+/gm) ?? []
+    const known = [
+      "service_apply_lag_seconds",
+      "service_webhook_endpoints_given_up",
+      "service_webhook_events_waiting",
+      "service_events_unnumbered",
+    ]
+    const told = await valuesOf()
+    expect(told).toEqual(expect.arrayContaining(known))
+    // As its help says of a queue without an event.
+    expect(told).not.toContain("service_webhook_oldest_seconds")
+    await db.close()
+    const left = await valuesOf()
+    expect(left).toContain("service_database_up")
+    expect(known.filter((name) => left.includes(name))).toEqual([])
+  })
+
   test("a silent database is reported before the scraper times out", async () => {
     const DATABASE_URL = await databases.newDatabase()
     const throughLine = new URL(DATABASE_URL)

@@ -45,8 +45,12 @@ type Gauges = ReturnType<typeof createGauges>
 
 function createGauges() {
   const own = new Registry()
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
-    new Gauge({ name, help, labelNames, registers: [own] })
+  const gauge = (name: string, help: string, labelNames: string[] = []) => {
+    const made = new Gauge({ name, help, labelNames, registers: [own] })
+    // One without labels begins as 0, but is absent until its value is known.
+    if (labelNames.length === 0) made.remove()
+    return made
+  }
   return {
     registry: own,
     database_up: gauge("service_database_up", "1 if the database answered"),
@@ -242,7 +246,8 @@ async function readWebhooks(queries: Queries, now: Date, gauges: Gauges): Promis
 async function readRedis(board: WakeUpBoard | null, gauges: Gauges): Promise<void> {
   if (!board) return gauges.registry.removeSingleMetric("service_redis_up")
   gauges.redis_up.set((await board.takesWrites()) ? 1 : 0)
-  gauges.wake_ups.set((await board.waiting()) ?? 0)
+  const waiting = await board.waiting()
+  if (waiting !== null) gauges.wake_ups.set(waiting)
 }
 
 async function readChain({ chain_id, config, signers }: ConnectedChain, gauges: Gauges): Promise<void> {
