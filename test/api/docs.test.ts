@@ -342,6 +342,20 @@ describe("in a browser", () => {
     expect(complaints).toEqual([])
   }, 60_000)
 
+  test("a second link with a receipt, opened where the first one is shown, shows its own verdict", async () => {
+    const { page, complaints } = await newPage()
+    const key = await service.turn((turn) => signingKey(turn, service.secret))
+    const linkOf = (receipt: string) => `${baseUrl}/docs/verify-receipt#receipt=${receipt}`
+    await page.goto(linkOf(receiptBy(key)))
+    await page.locator("#verdict.good").waitFor()
+    // Only what is behind the # differs, so the browser does not load the page again.
+    await page.goto(linkOf(receiptBy(createReceiptKey())))
+    await page.locator("#verdict.bad").waitFor({ timeout: 5_000 })
+    expect(await page.locator("#verdict").textContent()).toContain("is not among")
+    expect(await page.locator("#claims").textContent()).toBe("")
+    expect(complaints).toEqual([])
+  }, 60_000)
+
   test("pages work in a browser that blocks cookies, and with them all storage", async () => {
     const { page, complaints } = await newPage({ width: 390 })
     // What Chromium throws then.

@@ -541,6 +541,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the receipt page shows the verdict on an earlier receipt for another link opened in it",
+    file: "src/api/docs/verify-receipt.js",
+    replace: [['addEventListener("hashchange", showHanded)\n', ""]],
+    noticed_by: {
+      file: "test/api/docs.test.ts",
+      test: "a second link with a receipt, opened where the first one is shown, shows its own verdict",
+    },
+  },
+  {
     name: "metrics say 0 of what nobody could read",
     file: "src/operator/port/render-metrics.ts",
     replace: [["if (labelNames.length === 0) made.remove()", ""]],

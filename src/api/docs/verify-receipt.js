@@ -11,9 +11,14 @@ form.addEventListener("submit", (event) => {
   show()
 })
 
-// A link may carry a receipt behind the #, which no browser sends to a server.
-const handed = /^#receipt=([\w.-]+)$/.exec(location.hash)?.[1]
-if (handed) {
+showHanded()
+// Another such link opened here changes only what is behind the #, and the page is not loaded again.
+addEventListener("hashchange", showHanded)
+
+/** A link may carry a receipt behind the #, which no browser sends to a server. */
+function showHanded() {
+  const handed = /^#receipt=([\w.-]+)$/.exec(location.hash)?.[1]
+  if (!handed) return
   receipt.value = handed
   show()
 }
