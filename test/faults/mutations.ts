@@ -550,6 +550,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a line that is not JSON gets into the log where Redis deletes keys",
+    file: "src/operator/port/wake-up-board.ts",
+    replace: [["connection: redis, skipVersionCheck: true", "connection: redis"]],
+    noticed_by: {
+      file: "test/operator/metrics.test.ts",
+      test: "a Redis that deletes keys when it is full is named in the log, and by nothing that is no line of the log",
+    },
+  },
+  {
     name: "metrics say 0 of what nobody could read",
     file: "src/operator/port/render-metrics.ts",
     replace: [["if (labelNames.length === 0) made.remove()", ""]],

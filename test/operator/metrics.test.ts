@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test"
+import { afterEach, describe, expect, spyOn, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -72,6 +72,26 @@ test("a Redis that is full or was demoted counts as down until it accepts writes
     await redis.command(take)
     await untilUp(true)
   }
+}, 30_000)
+
+test("a Redis that deletes keys when it is full is named in the log, and by nothing that is no line of the log", async () => {
+  const redis = await startRedis()
+  closers.push(redis.stop)
+  await redis.command("config set maxmemory-policy allkeys-lru")
+  const printed = spyOn(console, "warn").mockImplementation(() => {})
+  closers.push(() => printed.mockRestore())
+  const warnings: unknown[] = []
+  const quiet = () => {}
+  const log = {
+    debug: quiet,
+    info: quiet,
+    warn: (fields: object, message: string) => void warnings.push([fields, message]),
+    error: quiet,
+  }
+  const url = await open({ withRedis: false, REDIS_URL: redis.url }, { log })
+  while (!/^service_wake_ups_waiting 0$/m.test(await (await ask(url, "/metrics")).text())) await Bun.sleep(20)
+  expect(printed.mock.calls).toEqual([])
+  expect(warnings).toEqual([[{ policy: "allkeys-lru" }, expect.stringContaining("noeviction")]])
 }, 30_000)
 
 test("a key without its role on the chain is reported by /readyz and counted", async () => {

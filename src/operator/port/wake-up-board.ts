@@ -6,6 +6,8 @@ import { HonoAdapter } from "@bull-board/hono"
 import { Queue } from "bullmq"
 import { Hono } from "hono"
 import { serveStatic } from "hono/bun"
+import type { Redis } from "ioredis"
+import type { Log } from "../../platform/log.ts"
 import { palette } from "../../platform/look/look.ts"
 import { connectRedis, quiet } from "../../platform/redis.ts"
 import { wakeUpQueue } from "../../platform/wake-redis.ts"
@@ -20,10 +22,13 @@ export type WakeUpBoard = {
   close(): Promise<void>
 }
 
-export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
+export function openWakeUpBoard(redisUrl: string, path: string, log: Log): WakeUpBoard {
   // The publisher already says when Redis is down.
   const redis = connectRedis(redisUrl, 1_000)
-  const queue = quiet(new Queue(wakeUpQueue.name, { prefix: wakeUpQueue.prefix, connection: redis }))
+  redis.once("ready", () => void warnOfEviction(redis, log))
+  // BullMQ would print its own warnings, which are no JSON, between the lines of the log.
+  const options = { prefix: wakeUpQueue.prefix, connection: redis, skipVersionCheck: true }
+  const queue = quiet(new Queue(wakeUpQueue.name, options))
   const adapter = new HonoAdapter(serveStatic)
   adapter.setBasePath(path)
   const queues = [new BullMQAdapter(queue, { readOnlyMode: true })]
@@ -58,6 +63,16 @@ export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
 }
 
 const probeKey = "service-api:probe"
+
+async function warnOfEviction(redis: Redis, log: Log): Promise<void> {
+  const memory = await redis.info("memory").catch(() => "")
+  const [, policy = "noeviction"] = /^maxmemory_policy:(\S+)/m.exec(memory) ?? []
+  if (policy !== "noeviction")
+    log.warn(
+      { policy },
+      "Redis deletes wake-ups and rate limits when it is full: set its maxmemory-policy to noeviction",
+    )
+}
 
 /** Like the console, with a link back to it. */
 const look = {
