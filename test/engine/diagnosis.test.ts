@@ -19,6 +19,7 @@ import {
   type FileSettings,
 } from "../../src/engine/sun/encoding/file-settings.ts"
 import { manifestLine } from "../../src/engine/sun/encoding/manifest.ts"
+import { NDEF_FILE_BYTES } from "../../src/engine/sun/encoding/ndef.ts"
 import { type Mirrors, macInputOf } from "../../src/engine/sun/encoding/tag-address.ts"
 import {
   type DerivingScheme,
@@ -247,6 +248,24 @@ describe("each known encoding mistake is diagnosed:", () => {
       "wrong_offset",
       () => ask(withSettings((settings) => ({ ...settings, offsets: moved(settings, -2) }))),
     ],
+    [
+      "an e that begins one digit late, and whose last digit is behind the URL",
+      "wrong_offset",
+      () => ask(late({ picc_data: 1 }, onlyE), { mirrors: onlyE }),
+    ],
+    [
+      "an e that begins two digits late, of a tag whose UID is not known",
+      "wrong_offset",
+      () => ask(late({ picc_data: 2 }, onlyE), { mirrors: onlyE, expected: { uid: null } }),
+    ],
+    ["a c that begins one digit late", "wrong_offset", () => ask(late({ mac: 1, mac_input: 1 }))],
+    [
+      "a c that begins two digits late, over the text from where it belongs",
+      "wrong_offset",
+      () => ask(late({ mac: 2 })),
+    ],
+    ["a c over its own name", "wrong_offset", () => ask(late({ mac: -1, mac_input: -1 }))],
+    ["a c over all of its name", "wrong_offset", () => ask(late({ mac: -2, mac_input: -2 }))],
     [
       "meta and file key swapped (nfc-developer/sdm-backend#5)",
       "keys_swapped",
@@ -823,6 +842,17 @@ function settingsOf(text: string): FileSettings {
   const settings = decodeFileSettings(hex(text))
   if (!settings) throw new Error("the manifest has no settings")
   return settings
+}
+
+const onlyE: Mirrors = { mac: false, tamper: false }
+
+/** A tag with offsets that are this much too large, and with the room behind its URL that a tag's file has. */
+function late(by: Partial<Record<"picc_data" | "mac" | "mac_input", number>>, mirrors = withMac) {
+  const played = withSettings(({ offsets, ...rest }) => {
+    const moved = Object.entries(by).map(([name, more]) => [name, (offsets[name as "mac"] ?? 0) + more])
+    return { ...rest, offsets: { ...offsets, ...Object.fromEntries(moved) } }
+  }, mirrors)
+  return { ...played, ndef_hex: played.ndef_hex.padEnd(2 * NDEF_FILE_BYTES, "0") }
 }
 
 /** Settings that differ from the manifest's in one respect each, with the expected description. */

@@ -177,6 +177,11 @@ function judgeOpening(
     if (found && isSure(found, expected, message, guess))
       return { verdict: guess.verdict, detail: guess.detail, opened_with: guess.candidate ?? keys }
   }
+  const late = metaKey && lateBy(metaKey, expected, message.e)
+  if (late) {
+    const detail = `e begins ${counted(late, "digit", "digits")} too late, and its end is cut off: PICCDataOffset is too large`
+    return { verdict: "wrong_offset", detail, opened_with: keys }
+  }
   // Only two bytes say so, which a wrong key gives once in 65,536: so it comes last.
   if (opened) return { ...opened.problem, opened_with: keys }
   return {
@@ -197,6 +202,22 @@ function isByChance({ counter }: Opening, { uid }: ExpectedTag, { c }: SunMessag
 function chance({ counter }: Opening): WrongOpening {
   const detail = `e decrypts to read counter ${counter}, which may be chance: without c, a tag whose UID is not known yet is accepted only below ${MANY_READS}`
   return { verdict: "wrong_meta_key", detail, opened_with: null }
+}
+
+/**
+ * Returns by how many digits `e` begins behind its place, where zeros of the placeholder are left; null if it does not.
+ * The digits cut off at its end are searched for, so few that a wrong key is taken for right at most once in 65,536.
+ */
+function lateBy(key: Uint8Array, { uid }: ExpectedTag, e: string): number | null {
+  for (const digits of [1, 2]) {
+    if (!e.startsWith("0".repeat(digits))) return null
+    for (let end = 0; end < 16 ** digits; end++) {
+      const whole = e.slice(digits) + end.toString(16).padStart(digits, "0")
+      const found = openedBy(key, uid, { e: whole })
+      if (found && !("problem" in found) && (uid !== null || found.counter < MANY_READS)) return digits
+    }
+  }
+  return null
 }
 
 type Opened = Opening | { problem: Fault }

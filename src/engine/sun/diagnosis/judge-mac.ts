@@ -1,3 +1,4 @@
+import { counted } from "../../../platform/counted.ts"
 import { upperHex } from "../../../platform/upper-hex.ts"
 import { cmac } from "../cmac.ts"
 import { coveredText, macFor, type SunMessage, sessionMacKey } from "../message.ts"
@@ -28,7 +29,10 @@ export function judgeMac(
   if (fileKey) {
     if (macVouches(fileKey, opening, message, mac_input))
       return { verdict: null, detail: "c matches the file key" }
-    const other = otherText(fileKey, url, message, opening) ?? otherHalf(fileKey, message, opening, mac_input)
+    const other =
+      otherText(fileKey, url, message, opening) ??
+      otherHalf(fileKey, message, opening, mac_input) ??
+      latePlace(fileKey, message, opening, mac_input)
     if (other) return { ...other, opened_with: keys }
   }
   for (const guess of guesses("file_read", tag, keys, candidates))
@@ -83,6 +87,28 @@ function otherHalf(
   const found = Object.entries(halves).find(([, half]) => upperHex(half) === message.c)
   return found ? { verdict: "mac_half", detail: `c has the ${found[0]} bytes of the MAC` } : null
 }
+
+/** A MAC that begins behind its place, where zeros of the placeholder are left, and whose end is behind the URL. */
+function latePlace(
+  fileKey: Uint8Array,
+  message: SunMessage,
+  { uid, counter }: Opening,
+  macInput: string,
+): Fault | null {
+  const c = message.c ?? ""
+  const session = sessionMacKey(fileKey, uid, counter)
+  for (let late = 1; late <= mostLate && c.startsWith("0".repeat(late)); late++)
+    for (const between of ["", "0".repeat(late)]) {
+      const covered = Buffer.concat([coveredText(macInput, message), Buffer.from(between)])
+      if (!upperHex(macFor(session, covered)).startsWith(c.slice(late))) continue
+      const detail = `c begins ${counted(late, "digit", "digits")} too late, and its end is cut off: SDMMACOffset is too large`
+      return { verdict: "wrong_offset", detail }
+    }
+  return null
+}
+
+/** Half of the digits are left, which are not right by chance. */
+const mostLate = 8
 
 /** Returns the covered text with the names of the values in their places, to compare it with a template. */
 function quoted(covered: string, { e, enc }: SunMessage): string {

@@ -61,10 +61,16 @@ export function problemOfOthers({ c, enc }: TagUrl): UrlProblem | null {
 }
 
 /**
- * Returns the problem that the `c` that a chip was ordered with has another name; null if `c` is present, or nowhere.
+ * Returns the problem that the `c` that a chip was ordered with has another name, or took the place of its name; null if
+ * `c` is present, or nowhere.
  */
 export function misnamedMac({ text, c }: TagUrl): UrlProblem | null {
   if (c !== null) return null
+  if (/&(c[0-9a-f]{16}0|[0-9a-f]{16}00)$/i.test(text))
+    return {
+      verdict: "wrong_offset",
+      detail: "the value of c was written over its own name: the offset is too small",
+    }
   const other = [...new URL(text).searchParams].find(([, value]) => isHex(value, C_DIGITS))
   if (!other) return null
   return { verdict: "wrong_parameter", detail: `the value of c has another name: ${other[0]}` }
