@@ -87,6 +87,27 @@ describe.each(engines)("on $name a chip import", (engine) => {
     expect(await run()).toMatchObject({ changed: 0, already_imported: 1 })
   })
 
+  test("with UIDs in reverse order, as some readers print them, is repaired by a corrected import", async () => {
+    const { organization_id } = await createCaller(service)
+    const [drawn, other] = drawLines(2) as [ChipLine, ChipLine]
+    const line = { ...drawn, uid: `04${drawn.uid.slice(2)}` }
+    const uid = upperHex(Buffer.from(line.uid, "hex").reverse())
+    const run = (changes: Partial<ChipLine> = {}) =>
+      importChips(service.context, organization_id, [{ ...line, ...changes }, other])
+    await run({ uid })
+    const scanned = { url: addressOf(line, ""), file_settings: null }
+    const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)
+    const found = await judge(scanned)
+    expect([found.verdict, found.advice]).toEqual([
+      "other_chip",
+      expect.stringContaining("import the chip again with the UID that is on it"),
+    ])
+    expect(await run()).toEqual({ imported: 0, replaced: 0, changed: 1, already_imported: 1 })
+    expect((await judge(scanned)).verdict).toBe("accepted")
+    await expect(run({ uid: other.uid })).rejects.toBeInstanceOf(ChipFileError)
+    await expect(run({ uid, file_key: randomBytes(16) })).rejects.toBeInstanceOf(ChipFileError)
+  })
+
   const inUse: [string, Partial<typeof chips.$inferInsert>][] = [
     ["was paired", { paired_at: new Date() }],
     ["is reserved", { reserved_for: newId() }],
@@ -105,6 +126,7 @@ describe.each(engines)("on $name a chip import", (engine) => {
     const [before] = await service.context.db.read.select().from(chips).where(ofChip)
     await expect(run(profile)).rejects.toBeInstanceOf(ChipFileError)
     await expect(run({ meta_key: randomBytes(16) })).rejects.toBeInstanceOf(ChipFileError)
+    await expect(run({ uid: `04${upperHex(randomBytes(6))}` })).rejects.toBeInstanceOf(ChipFileError)
     const [row] = await service.context.db.read.select().from(chips).where(ofChip)
     expect(row).toEqual(before as ChipRow)
     expect(row).toMatchObject({ has_mac: false, mac_input: "", tamper: null })

@@ -165,16 +165,18 @@ function likenessOf(
   row: ChipRow,
   line: ChipLine,
 ): "alike" | "different" | "unreadable" | "unused" {
-  const isOfSameTag =
+  const isOfSameChip =
     row.organization_id === organizationId &&
     !row.is_test &&
     row.chip_id === line.chip_id &&
-    row.uid === line.uid &&
     row.key_set_id === null &&
     row.counter >= line.counter
   const isOfSameProfile =
     row.mac_input === line.mac_input && row.has_mac === line.has_mac && (row.tamper !== null) === line.tamper
-  if (!isOfSameTag) return "different"
+  if (!isOfSameChip) return "different"
+  // Either the UID or the keys show that it is the same tag.
+  if (row.uid !== line.uid)
+    return isUnused(row) && likenessOfKeys(secret, row, line) === "alike" ? "unused" : "different"
   const likeness = isOfSameProfile ? likenessOfKeys(secret, row, line) : "different"
   return likeness === "different" && isUnused(row) ? "unused" : likeness
 }
@@ -207,15 +209,8 @@ async function changeUnused({ tx }: Turn, organization_id: string, sealed: Seale
     const { chip_id, uid, ...profile } = line
     const changed = await tx
       .update(chips)
-      .set({ wrapped_keys, ...profileColumns(profile) })
-      .where(
-        and(
-          eq(chips.chip_id, chip_id),
-          eq(chips.uid, uid),
-          eq(chips.organization_id, organization_id),
-          hasNoUse,
-        ),
-      )
+      .set({ uid, wrapped_keys, ...profileColumns(profile) })
+      .where(and(eq(chips.chip_id, chip_id), eq(chips.organization_id, organization_id), hasNoUse))
       .returning({ chip_id: chips.chip_id })
     if (changed.length === 0)
       throw new Error(`chip ${chip_id} was taken into use meanwhile: run this import again`)

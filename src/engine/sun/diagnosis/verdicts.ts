@@ -101,6 +101,8 @@ export const importedAdvice: Partial<Record<Verdict, string>> = {
     "Check which tag was scanned: it has other keys than those that the chip was imported with. If it is this chip's tag, import the chip again with the keys that are on it; that works until it is first paired or tapped.",
   wrong_meta_key:
     "Import the chip again with the keys that the tag was really encoded with; that works until it is first paired or tapped. If nobody knows them, use another tag.",
+  other_chip:
+    "Check which tag was scanned: its UID is not the one that the chip was imported with. If it is this chip's tag, import the chip again with the UID that is on it, which begins with 04: some readers print its bytes in reverse order. That works until it is first paired or tapped.",
   wrong_file_key:
     "If the URL was not changed on its way here, import the chip again with the file key that the tag was really encoded with; that works until it is first paired or tapped.",
   mac_missing:
