@@ -1671,6 +1671,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an order registers UIDs whose bytes are in reverse order",
+    file: "src/resources/encodings/wanted-tags.ts",
+    replace: [["/^(?!04)[0-9A-F]{12}04$/.test(uid)", 'uid === ""']],
+    noticed_by: {
+      file: "test/resources/encodings.test.ts",
+      test: "is rejected with every invalid line reported",
+    },
+  },
+  {
     name: "an import gives a chip another UID and other keys, which is another tag",
     file: "src/resources/chip-stock/import.ts",
     replace: [['isUnused(row) && likenessOfKeys(secret, row, line) === "alike"', "isUnused(row)"]],

@@ -730,6 +730,10 @@ describe("a tag file", () => {
       "line 3: a UID has 14 hexadecimal digits\nline 4: the tag with UID 04112233445566 is that of line 2",
     )
     expect(() => parseTags("\n")).toThrow("has no tags")
+    // As readers print it that send its least significant byte first; its tag could never be used as the chip.
+    expect(() => parseTags("uid\n66554433221104\n")).toThrow(
+      "line 2: a UID begins with 04: the bytes of this one are in reverse order",
+    )
   })
 })
 

@@ -83,6 +83,8 @@ const LOOK_UP_TAGS = 500
 function shapeProblem({ uid, chip_id }: NamedTag): string | null {
   if (chip_id !== null && !/^[0-9A-F]{10}$/.test(chip_id)) return "a chip id has 10 hexadecimal digits"
   if (uid === null && chip_id !== null) return null
+  if (uid !== null && /^(?!04)[0-9A-F]{12}04$/.test(uid))
+    return "a UID begins with 04: the bytes of this one are in reverse order"
   return uid !== null && /^[0-9A-F]{14}$/.test(uid) ? null : "a UID has 14 hexadecimal digits"
 }
 
