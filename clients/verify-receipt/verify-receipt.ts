@@ -29,7 +29,7 @@ export class ReceiptInvalid extends Error {
 
 /**
  * What the receipt says, if one of the keys has signed exactly this text (JWS, RFC 7515; ES256, RFC 7518 §3.4).
- * `issuer`, if given, must be the one it names. Throws `ReceiptInvalid`.
+ * `issuer`, if given, must be the one it names. Throws `ReceiptInvalid`; another error where there is no Web Crypto API.
  */
 export async function verifyReceipt(receipt: string, jwks: Jwks, issuer?: string): Promise<TapReceipt> {
   const parts = receipt.split(".")
@@ -66,6 +66,10 @@ export async function isOfChip({ chip_salt, chip_digest }: TapReceipt, chipId: s
 async function importKey(jwk: Record<string, unknown>): Promise<CryptoKey> {
   const { kty, crv, x, y } = jwk
   if (kty !== "EC" || crv !== "P-256") throw new ReceiptInvalid("the key is not one on the curve P-256")
+  if (!globalThis.crypto?.subtle)
+    throw new Error(
+      "there is no Web Crypto API here: browsers have it only in pages with https:, Node from 19 on",
+    )
   const algorithm = { name: "ECDSA", namedCurve: "P-256" }
   try {
     return await crypto.subtle.importKey("jwk", { kty, crv, x: `${x}`, y: `${y}` }, algorithm, false, [

@@ -356,6 +356,16 @@ describe("in a browser", () => {
     expect(complaints).toEqual([])
   }, 60_000)
 
+  test("the receipt page says why it cannot verify where browsers withhold cryptography, as in pages with http:", async () => {
+    const { page, complaints } = await newPage()
+    await page.addInitScript(`Object.defineProperty(Crypto.prototype, "subtle", { get: () => undefined })`)
+    const receipt = receiptBy(await service.turn((turn) => signingKey(turn, service.secret)))
+    await page.goto(`${baseUrl}/docs/verify-receipt#receipt=${receipt}`)
+    await page.locator("#verdict.bad").waitFor({ timeout: 5_000 })
+    expect(await page.locator("#verdict").textContent()).toContain("Not verified")
+    expect(complaints).toEqual([])
+  }, 60_000)
+
   test("pages work in a browser that blocks cookies, and with them all storage", async () => {
     const { page, complaints } = await newPage({ width: 390 })
     // What Chromium throws then.

@@ -51,6 +51,21 @@ describe("a tap receipt", () => {
     expect(await verifyReceipt(receipt, rotated)).toEqual(claims)
   })
 
+  test("is not called invalid by the one-file verifier where there is no Web Crypto, as in pages with http: and in Node 18", async () => {
+    const ours = Object.getOwnPropertyDescriptor(globalThis, "crypto") ?? {}
+    const without: unknown[] = [{}, undefined]
+    try {
+      for (const value of without) {
+        Object.defineProperty(globalThis, "crypto", { value, configurable: true })
+        const error = await verifyReceipt(receipt, jwks).catch((thrown: unknown) => thrown)
+        expect(error).not.toBeInstanceOf(ReceiptInvalid)
+        expect(String(error)).toContain("Web Crypto")
+      }
+    } finally {
+      Object.defineProperty(globalThis, "crypto", ours)
+    }
+  })
+
   test("with any bit flipped is rejected by all three", async () => {
     const parts = receipt.split(".")
     const keys = createLocalJWKSet(jwks)

@@ -541,6 +541,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the receipt page calls a genuine receipt invalid where browsers cannot verify",
+    file: "src/api/docs/verify-receipt.js",
+    replace: [["if (!crypto.subtle)", "if (!crypto)"]],
+    noticed_by: {
+      file: "test/api/docs.test.ts",
+      test: "the receipt page says why it cannot verify where browsers withhold cryptography, as in pages with http:",
+    },
+  },
+  {
     name: "the receipt page shows the verdict on an earlier receipt for another link opened in it",
     file: "src/api/docs/verify-receipt.js",
     replace: [['addEventListener("hashchange", showHanded)\n', ""]],

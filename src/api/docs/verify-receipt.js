@@ -26,6 +26,12 @@ function showHanded() {
 async function show() {
   claims.replaceChildren()
   verdict.className = ""
+  // Browsers have it only in pages with https:, and on this machine.
+  if (!crypto.subtle) {
+    verdict.textContent = "Not verified: a browser does this only in a page with https:. Open this page so."
+    verdict.className = "bad"
+    return
+  }
   try {
     const said = await verifyReceipt(receipt.value.trim(), keysIn(keys.value))
     const chipId = chip.value.trim()
