@@ -96,6 +96,12 @@ describe("the profile of a tag", () => {
     ])
   })
 
+  test("may be written as spreadsheets save it, whatever was typed: TRUE and FALSE", () => {
+    expect(profiles(`${header},mac,tamper\n${row},,TRUE,FALSE`, "csv")).toEqual([
+      { has_mac: true, mac_input: "", tamper: false },
+    ])
+  })
+
   test("is rejected with an explanation if no tag can have it", () => {
     const said = (fields: object) => problems(JSON.stringify([{ ...chip, ...fields }]), "json")
     expect(said({ tamper: "perhaps" })).toEqual(["entry 1: tamper must be true or false"])

@@ -132,10 +132,11 @@ function profileOf(fields: Record<string, unknown>): Pick<ChipLine, "mac_input" 
   return { mac_input, has_mac: tamper || mac_input !== "" || (flagOf(fields.mac) ?? false), tamper }
 }
 
-/** Reads a boolean of JSON or a word of CSV; null for anything else. */
+/** Reads a boolean of JSON or a word of CSV, which spreadsheets save as `TRUE` or `FALSE`; null for anything else. */
 function flagOf(value: unknown): boolean | null {
-  if (value === true || value === "true") return true
-  return value === false || value === "false" ? false : null
+  const word = typeof value === "string" ? value.toLowerCase() : value
+  if (word === true || word === "true") return true
+  return word === false || word === "false" ? false : null
 }
 
 /** Reads a number of JSON or digits of CSV; null for anything else. */
