@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, renameSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { isFolderLocked, lockForDemo } from "./dev/data-lock.ts"
@@ -80,8 +80,8 @@ async function untilAlone(folder: string, progress: Progress): Promise<() => voi
 
 /** Whether a service runs in a folder, be it that it is only starting. */
 async function isServed(folder: string, progress: Progress): Promise<boolean> {
-  if (await runningService(folder)) return true
   if (!(await isTaken(folder))) return false
+  if (await runningService(folder)) return true
   return await progress.step(`waited for the service that uses ${folder}`, () => comesToRun(folder))
 }
 
@@ -103,22 +103,26 @@ async function comesToRun(folder: string): Promise<boolean> {
     await Bun.sleep(200)
   }
   throw new Error(
-    `the service that uses ${folder} does not respond: stop it, or set DATA_DIR to another folder`,
+    `the service that uses ${folder} does not respond to the API key in dev.json there: stop it, or set DATA_DIR to another folder`,
   )
 }
 
-/** The running service of a folder, or null if there is none. */
+/** The running service of a folder, or null if there is none. Another one on its port does not know its API key. */
 async function runningService(folder: string): Promise<DevService | null> {
   const path = join(folder, "dev.json")
   if (!existsSync(path)) return null
   const service = JSON.parse(readFileSync(path, "utf8")) as DevService
-  const response = await fetch(`${service.base_url}/health`).catch(() => null)
+  const headers = { authorization: `Bearer ${service.api_key}` }
+  const response = await fetch(`${service.base_url}/v1/settings`, { headers }).catch(() => null)
   return response?.ok ? service : null
 }
 
 const startPatienceMilliseconds = 120_000
 
 async function startOwnService(folder: string) {
+  // The one of an earlier service may name a port at which another service runs now.
+  const left = join(folder, "dev.json")
+  if (existsSync(left)) renameSync(left, join(folder, "dev.kept.json"))
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "dev.ts")], {
     env: {
       ...processEnvironment,

@@ -102,6 +102,25 @@ describe("the demo", () => {
     unlock()
   }, 60_000)
 
+  test.concurrent("starts its own service if the one of another folder runs where its own last did", async () => {
+    const folder = newFolder()
+    const { child, service } = await startDev(newFolder())
+    const last = { ...service, api_key: "end_sk_ofTheServiceThatRanHereLast" }
+    writeFileSync(join(folder, "dev.json"), JSON.stringify(last))
+    expectIssuedOnce(await demoResult(startDemo(folder)))
+    expect(await stopGently(child)).toBe(0)
+  }, 90_000)
+
+  test.concurrent("starts its own service if its folder is a copy of one whose service runs", async () => {
+    const folder = newFolder()
+    const { child, service } = await startDev(newFolder())
+    writeFileSync(join(folder, "dev.json"), JSON.stringify(service))
+    expect(await stepsOfDemo(folder, 1)).toEqual([
+      `  ✓ service started for this demo, as none runs in ${folder}`,
+    ])
+    expect(await stopGently(child)).toBe(0)
+  }, 60_000)
+
   test.concurrent("starts its own service if the one in its folder exits instead", async () => {
     const folder = newFolder()
     const unlock = lockFolder(folder)
@@ -117,12 +136,12 @@ describe("the demo", () => {
   }, 60_000)
 })
 
-/** A fake service of a folder: returns the status for the nth health check, and does not answer other requests. */
+/** A fake service of a folder: returns the status for the nth check, and does not answer other requests. */
 function serveHealth(folder: string, statusAt: (asked: number) => number) {
   let asked = 0
   const server = Bun.serve({
     port: 0,
-    routes: { "/health": () => new Response(null, { status: statusAt(++asked) }) },
+    routes: { "/v1/settings": () => new Response(null, { status: statusAt(++asked) }) },
     fetch: () => new Promise<Response>(() => {}),
   })
   writeFileSync(join(folder, "dev.json"), JSON.stringify({ base_url: server.url.origin }))

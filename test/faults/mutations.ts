@@ -1391,6 +1391,27 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a demo uses whichever service runs where the last one of its folder did",
+    file: "src/demo.ts",
+    replace: [
+      ["if (existsSync(left)) renameSync", "if (!left) renameSync"],
+      ["}/v1/settings`, { headers })", "}/health`)"],
+    ],
+    noticed_by: {
+      file: "test/dev/journey.test.ts",
+      test: "starts its own service if the one of another folder runs where its own last did",
+    },
+  },
+  {
+    name: "a demo uses the service of the folder that its own was copied from",
+    file: "src/demo.ts",
+    replace: [["if (!(await isTaken(folder))) return false", ""]],
+    noticed_by: {
+      file: "test/dev/journey.test.ts",
+      test: "starts its own service if its folder is a copy of one whose service runs",
+    },
+  },
+  {
     name: "addresses of the service leave out the path of API_BASE_URL",
     file: "src/api/below-path.ts",
     replace: [['if (path === "") return', "return"]],
