@@ -127,6 +127,8 @@ async function startOwnService(folder: string) {
     env: {
       ...processEnvironment,
       DATA_DIR: folder,
+      // The address of a service on PORT is not that of this one.
+      API_BASE_URL: "",
       PORT: "0",
       OPERATOR_PORT: "0",
       DEV_CHAIN_PORT: "0",

@@ -11,6 +11,7 @@ import type { DevService } from "../../src/dev/start.ts"
 import type { MachineName } from "../../src/engine/actors/lifecycles.ts"
 import { replay } from "../../src/engine/actors/runtime.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import type { Environment } from "../../src/platform/config.ts"
 import { newFolder, removeDevServices, root, startDev, stopGently } from "../harness/dev-service.ts"
 
 const demos: Bun.Subprocess[] = []
@@ -121,6 +122,14 @@ describe("the demo", () => {
     expect(await stopGently(child)).toBe(0)
   }, 60_000)
 
+  test.concurrent("starts its own service also where API_BASE_URL is the address of one that does not run", async () => {
+    const folder = newFolder()
+    const environment = { API_BASE_URL: "http://localhost:9" }
+    expect(await stepsOfDemo(folder, 1, environment)).toEqual([
+      `  ✓ service started for this demo, as none runs in ${folder}`,
+    ])
+  }, 60_000)
+
   test.concurrent("starts its own service if the one in its folder exits instead", async () => {
     const folder = newFolder()
     const unlock = lockFolder(folder)
@@ -149,9 +158,9 @@ function serveHealth(folder: string, statusAt: (asked: number) => number) {
 }
 
 /** The first steps that a demo prints, without durations; kills it after them. */
-async function stepsOfDemo(folder: string, count: number): Promise<string[]> {
+async function stepsOfDemo(folder: string, count: number, environment: Environment = {}): Promise<string[]> {
   const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts")], {
-    env: { ...process.env, DATA_DIR: folder },
+    env: { ...process.env, ...environment, DATA_DIR: folder },
     stdout: "pipe",
     stderr: "ignore",
     detached: true,

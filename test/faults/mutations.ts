@@ -1412,6 +1412,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a demo waits for its own service at the API_BASE_URL of another one",
+    file: "src/demo.ts",
+    replace: [['      API_BASE_URL: "",\n', ""]],
+    noticed_by: {
+      file: "test/dev/journey.test.ts",
+      test: "starts its own service also where API_BASE_URL is the address of one that does not run",
+    },
+  },
+  {
     name: "addresses of the service leave out the path of API_BASE_URL",
     file: "src/api/below-path.ts",
     replace: [['if (path === "") return', "return"]],
