@@ -137,6 +137,13 @@ async function startOwnService(folder: string) {
     stdout: "ignore",
     stderr: "inherit",
   })
+  // A signal to the demo alone would leave the service running, with its folder locked.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.on(signal, async () => {
+      child.kill("SIGINT")
+      await child.exited
+      process.exit(1)
+    })
   const deadline = performance.now() + startPatienceMilliseconds
   while (child.exitCode === null && child.signalCode === null && performance.now() < deadline) {
     if (await runningService(folder)) return child

@@ -5,7 +5,7 @@ import { asc, eq } from "drizzle-orm"
 import { createPublicClient, type Hex, http } from "viem"
 import { openDatabase } from "../../src/db/open.ts"
 import { actorEvents, actors, effects, transactionAttempts, transactions } from "../../src/db/schema.ts"
-import { lockFolder } from "../../src/dev/data-lock.ts"
+import { isFolderLocked, lockFolder } from "../../src/dev/data-lock.ts"
 import type { Journey } from "../../src/dev/journey.ts"
 import type { DevService } from "../../src/dev/start.ts"
 import type { MachineName } from "../../src/engine/actors/lifecycles.ts"
@@ -129,6 +129,18 @@ describe("the demo", () => {
       `  ✓ service started for this demo, as none runs in ${folder}`,
     ])
   }, 60_000)
+
+  test.concurrent("ends together with its own service when only it gets a signal", async () => {
+    const folder = newFolder()
+    for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"] as const) {
+      const demo = startDemo(folder)
+      while (!isFolderLocked(folder)) await Bun.sleep(50)
+      await Bun.sleep(500)
+      demo.kill(signal)
+      expect(await demo.exited).toBe(1)
+      expect(isFolderLocked(folder)).toBe(false)
+    }
+  }, 90_000)
 
   test.concurrent("starts its own service if the one in its folder exits instead", async () => {
     const folder = newFolder()

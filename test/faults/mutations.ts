@@ -1421,6 +1421,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a signal to the demo leaves its service running",
+    file: "src/demo.ts",
+    replace: [['      child.kill("SIGINT")\n      await child.exited\n', ""]],
+    noticed_by: {
+      file: "test/dev/journey.test.ts",
+      test: "ends together with its own service when only it gets a signal",
+    },
+  },
+  {
     name: "addresses of the service leave out the path of API_BASE_URL",
     file: "src/api/below-path.ts",
     replace: [['if (path === "") return', "return"]],
