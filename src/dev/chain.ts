@@ -151,8 +151,12 @@ function madeAt({ header }: SavedBlock): number {
   return Number(header.timestamp)
 }
 
-/** A shell watches a pipe: when this process is gone, however it ended, the pipe closes and the shell ends anvil. */
-const endWithParent = '"$0" "$@" </dev/null & child=$!; read -r _; kill "$child"; wait "$child"'
+/**
+ * A shell watches a pipe: when this process is gone, however it ended, the pipe closes and the shell ends anvil. If anvil
+ * ends first, so does the shell.
+ */
+const endWithParent =
+  'exec 3<&0; "$0" "$@" </dev/null 3<&- & child=$!; { read -r _ <&3; kill "$child"; } & watch=$!; wait "$child"; kill "$watch"'
 
 function spawnAnvil(port: number, stateFile: string) {
   const flags = ["--port", String(port), "--silent", "--no-mining", "--order", "fifo", "--no-cors"]
@@ -160,11 +164,13 @@ function spawnAnvil(port: number, stateFile: string) {
   return Bun.spawn(["sh", "-c", endWithParent, anvilPath(), ...flags, ...state], {
     stdin: "pipe",
     stdout: "ignore",
-    stderr: "ignore",
+    stderr: "pipe",
     // Its own process group: Ctrl-C reaches only this process, which then stops the chain in order.
     detached: true,
   })
 }
+
+type Anvil = ReturnType<typeof spawnAnvil>
 
 function createDevClient(rpcUrl: string) {
   return createTestClient({ mode: "anvil", chain: localChain, transport: http(rpcUrl, { retryCount: 0 }) })
@@ -176,10 +182,11 @@ type DevClient = ReturnType<typeof createDevClient>
 
 const startPatienceMilliseconds = 30_000
 
-async function untilItAnswers(client: DevClient, anvil: Bun.Subprocess, stateFile: string): Promise<void> {
+async function untilItAnswers(client: DevClient, anvil: Anvil, stateFile: string): Promise<void> {
+  const said = anvil.stderr.text()
   const deadline = performance.now() + startPatienceMilliseconds
   while (performance.now() < deadline) {
-    if (anvil.exitCode !== null) break
+    if (anvil.exitCode !== null) throw endedAtOnce(await said, stateFile)
     try {
       await client.getChainId()
       return
@@ -190,6 +197,17 @@ async function untilItAnswers(client: DevClient, anvil: Bun.Subprocess, stateFil
   throw new StartError(
     `the local chain does not respond; try again, and if that does not help, remove ${stateFile} to start with a new chain`,
   )
+}
+
+function endedAtOnce(said: string, stateFile: string): StartError {
+  const [why = "it did not say why"] = said
+    .replace(/^error: /, "")
+    .split("\n")
+    .filter(Boolean)
+  const next = why.includes(stateFile)
+    ? `remove ${stateFile} to start with a new chain`
+    : `it is ${anvilPath()}, which has to run on this machine`
+  return new StartError(`the local chain could not start: ${why}; ${next}`)
 }
 
 const mnemonic = "test test test test test test test test test test test junk"

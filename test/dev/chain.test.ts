@@ -62,6 +62,24 @@ test("a chain that is stopped and started keeps its first block, also after the 
   expect(new Set(blocks).size).toBe(1)
 }, 60_000)
 
+test("a chain whose file cannot be read says so at once, and how to start with a new one", async () => {
+  const own = mkdtempSync(join(tmpdir(), "dev-chain-broken-"))
+  const file = join(own, "chain.json")
+  writeFileSync(file, '{"blocks":')
+  const since = performance.now()
+  const starting = startDevChain({
+    folder: own,
+    port: 0,
+    isAwaited: async () => false,
+    metadata_base_url: "",
+  })
+  await expect(starting).rejects.toThrow(
+    /^the local chain could not start: .*failed to parse json file.*; remove .*chain\.json to start with a new chain$/,
+  )
+  expect(performance.now() - since).toBeLessThan(20_000)
+  rmSync(own, { recursive: true })
+}, 60_000)
+
 type State = { blocks: { header: { timestamp: string } }[] }
 
 function changeState(own: string, change: (state: State) => void): void {

@@ -1430,6 +1430,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a local chain that ended is waited for",
+    file: "src/dev/chain.ts",
+    replace: [["if (anvil.exitCode !== null) throw", "if (false) throw"]],
+    noticed_by: {
+      file: "test/dev/chain.test.ts",
+      test: "a chain whose file cannot be read says so at once, and how to start with a new one",
+    },
+  },
+  {
     name: "addresses of the service leave out the path of API_BASE_URL",
     file: "src/api/below-path.ts",
     replace: [['if (path === "") return', "return"]],
