@@ -5,10 +5,11 @@ import { isFolderLocked, lockForDemo } from "./dev/data-lock.ts"
 import { type Journey, runJourney } from "./dev/journey.ts"
 import type { DevService } from "./dev/start.ts"
 import { dataDirOf, processEnvironment } from "./platform/config.ts"
-import { complain, keepFilesPrivate, say } from "./platform/run.ts"
+import { complain, keepFilesPrivate, reachThisMachineDirectly, say } from "./platform/run.ts"
 
 async function main(): Promise<void> {
   keepFilesPrivate()
+  reachThisMachineDirectly()
   const { values } = parseArgs({ options: { json: yesOrNo, help: { ...yesOrNo, short: "h" } } })
   if (values.help) return say(usage)
   const folder = dataDirOf(processEnvironment)

@@ -1,9 +1,10 @@
 import { withDevEnvironment } from "./dev/environment.ts"
 import { runOperator } from "./operator/commands/run-operator.ts"
 import { processEnvironment } from "./platform/config.ts"
-import { keepFilesPrivate } from "./platform/run.ts"
+import { keepFilesPrivate, reachThisMachineDirectly } from "./platform/run.ts"
 
 keepFilesPrivate()
+reachThisMachineDirectly()
 const terminal = {
   print: (text: string) => new Promise<void>((written) => process.stdout.write(text, () => written())),
   complain: (text: string) => void process.stderr.write(text),

@@ -1,4 +1,5 @@
 import { DatabaseUnavailable, withPlace } from "../db/database.ts"
+import { processEnvironment } from "./config.ts"
 import { ConfigError } from "./config-error.ts"
 import { StartError } from "./start-error.ts"
 
@@ -8,6 +9,7 @@ import { StartError } from "./start-error.ts"
  */
 export async function runUntilStopped(start: () => Promise<() => Promise<unknown>>): Promise<void> {
   keepFilesPrivate()
+  reachThisMachineDirectly()
   let stop: (() => Promise<unknown>) | undefined
   let isStopping = false
   const end = async () => {
@@ -33,6 +35,15 @@ const stopPatienceMilliseconds = 10_000
 /** Makes the files that this process writes, such as databases, accessible only to its own user. */
 export function keepFilesPrivate(): void {
   process.umask(0o077)
+}
+
+/** Excepts this machine, where the local chain is, from the proxy of the environment, which could not reach it. */
+export function reachThisMachineDirectly(): void {
+  const excepted = processEnvironment.no_proxy || processEnvironment.NO_PROXY
+  if (excepted === "*") return
+  const all = [...(excepted ? [excepted] : []), "localhost", "127.0.0.1", "::1"].join(",")
+  // Bun reads the one in small letters first.
+  for (const name of ["no_proxy", "NO_PROXY"]) processEnvironment[name] = all
 }
 
 /** Prints one line for the person at the terminal. */

@@ -68,6 +68,23 @@ test.concurrent("the request printed by the dev service works when pasted: it cr
   expect(await stopGently(child)).toBe(0)
 }, 60_000)
 
+test.concurrent("the dev service, its demo and the operator CLI reach the local chain although a proxy is configured", async () => {
+  const folder = newFolder()
+  const proxied = {
+    HTTP_PROXY: "http://127.0.0.1:9",
+    http_proxy: "http://127.0.0.1:9",
+    no_proxy: "example.com",
+  }
+  const { child } = await startDev(folder, proxied)
+  expectIssuedOnce(await demoResult(startDemo(folder, proxied)))
+  const status = Bun.spawn([process.execPath, join(root, "src/operator.ts"), "chain", "status", "--json"], {
+    env: { ...process.env, ...proxied, DATA_DIR: folder },
+    stdout: "pipe",
+  })
+  expect(await status.stdout.json()).toMatchObject({ chains: [{ reachable: true }] })
+  expect(await stopGently(child)).toBe(0)
+}, 120_000)
+
 describe("the demo", () => {
   test.concurrent("prints its usage", async () => {
     const child = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--help"], { stdout: "pipe" })
@@ -194,9 +211,9 @@ async function untilStored(folder: string, work: string): Promise<void> {
   await db.close()
 }
 
-function startDemo(folder: string) {
+function startDemo(folder: string, environment: Environment = {}) {
   const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--json"], {
-    env: { ...process.env, DATA_DIR: folder },
+    env: { ...process.env, ...environment, DATA_DIR: folder },
     stdout: "pipe",
     stderr: "inherit",
     detached: true,

@@ -1439,6 +1439,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "requests to this machine go to the proxy of the environment",
+    file: "src/platform/run.ts",
+    replace: [["processEnvironment[name] = all", "void all"]],
+    noticed_by: {
+      file: "test/dev/journey.test.ts",
+      test: "the dev service, its demo and the operator CLI reach the local chain although a proxy is configured",
+    },
+  },
+  {
     name: "addresses of the service leave out the path of API_BASE_URL",
     file: "src/api/below-path.ts",
     replace: [['if (path === "") return', "return"]],

@@ -23,10 +23,11 @@ export function newFolder(): string {
 type StartedDev = { child: Bun.Subprocess; service: DevService; greeting: string }
 
 /** Starts the development service as its user does, on free ports, and waits until it is ready. */
-export async function startDev(folder: string): Promise<StartedDev> {
+export async function startDev(folder: string, environment: Environment = {}): Promise<StartedDev> {
   const child = Bun.spawn([process.execPath, join(root, "src/dev.ts")], {
     env: {
       ...process.env,
+      ...environment,
       DATA_DIR: folder,
       PORT: "0",
       DEV_CHAIN_PORT: "0",
