@@ -70,15 +70,11 @@ export function troubleWith(
     return `has a provider that serves chain ${other}: correct rpc_urls in CHAINS and restart`
   const seconds = Math.floor(now.getTime() / 1_000) - Number(timestamp)
   const isStill = seconds >= Math.max(leastStandstillSeconds, standstillBlocks * block_time_seconds)
-  const troubles = [
-    ...(isStill ? [`has made no block for ${seconds} seconds, since block ${number}`] : []),
-    ...(has_factory
-      ? []
-      : [
-          `has no contract at factory_address ${factory_address}: deploy the factory, or correct factory_address in CHAINS and restart`,
-        ]),
-  ]
-  return troubles.join(", and ") || null
+  const still = isStill ? `has made no block for ${seconds} seconds, since block ${number}` : null
+  const bare = has_factory
+    ? null
+    : `has no contract at factory_address ${factory_address}: deploy the factory, or correct factory_address in CHAINS and restart`
+  return [still, bare].filter((trouble) => trouble !== null).join(", and ") || null
 }
 
 /** Longer than an idle development chain pauses between blocks. */

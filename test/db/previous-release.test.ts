@@ -7,7 +7,7 @@ import pg from "pg"
 import { migrate, migrationNames } from "../../src/db/migrate.ts"
 import { type Databases, type Engine, engines, useEngine } from "../harness/engines.ts"
 import { startOfTime } from "../harness/scene.ts"
-import { placesOfQueries, representative } from "./releases/record.ts"
+import { notesIn, placesOfQueries, representative } from "./releases/record.ts"
 
 // During a rollout, processes of the previous release run on the new schema, which must accept all their statements. A
 // release's statements are recorded in test/db/releases by record.ts.
@@ -124,9 +124,7 @@ function recordedOf(script: string): string[] {
       env: { ...process.env, STATEMENTS_FOLDER: notes },
     })
     if (!success) throw new Error(stderr.toString())
-    return readdirSync(notes)
-      .flatMap((name) => readFileSync(join(notes, name), "utf8").trim().split("\n"))
-      .map((line) => representative(JSON.parse(line).statement))
+    return notesIn(notes).map(({ statement }) => representative(statement))
   } finally {
     rmSync(notes, { recursive: true })
   }

@@ -100,13 +100,9 @@ test("keys of a chain that responds slowly are never said to lack nothing", asyn
       return await fetch(stage.anvil.url, { method: "POST", headers, body: await request.text() })
     },
   })
-  const CHAINS = join(stage.folder, "slow.json")
-  const [chain] = Object.values(JSON.parse(readFileSync(stage.environment.CHAINS ?? "", "utf8")))
-  const slowChain = { ...(chain as object), rpc_urls: [`http://127.0.0.1:${slow.port}`] }
-  writeFileSync(CHAINS, JSON.stringify({ 31337: slowChain }))
   const before = String(await factory("authorizer"))
   await sign(await operator("chain", "call", "set-authorizer", "--account", newcomer, "--overlap-hours", "0"))
-  environment = { ...stage.environment, CHAINS }
+  environment = withChain({ rpc_urls: [`http://127.0.0.1:${slow.port}`] })
   const roles = await shown("chain", "roles")
   const { document } = await operator("chain", "status")
   environment = stage.environment
@@ -120,11 +116,7 @@ test("keys of a chain that responds slowly are never said to lack nothing", asyn
 })
 
 test("keys of a chain without its factory are said to be unknown, and not because it were slow", async () => {
-  const CHAINS = join(stage.folder, "bare.json")
-  const [chain] = Object.values(JSON.parse(readFileSync(stage.environment.CHAINS ?? "", "utf8")))
-  const bareChain = { ...(chain as object), factory_address: accountAt(7).address }
-  writeFileSync(CHAINS, JSON.stringify({ 31337: bareChain }))
-  environment = { ...stage.environment, CHAINS }
+  environment = withChain({ factory_address: accountAt(7).address })
   const { document } = await operator("chain", "status")
   environment = stage.environment
   expect(document.chains[0].trouble).toContain("has no contract at factory_address")
@@ -205,6 +197,14 @@ test("set-authorizer accepts the current authorizer only to end the previous one
   await sign(await name(leaked, ...overlap(0)))
   expect(await previous()).toBeNull()
 })
+
+/** The stage's environment, with other settings of its chain. */
+function withChain(changes: object): Stage["environment"] {
+  const chains = JSON.parse(readFileSync(stage.environment.CHAINS ?? "", "utf8"))
+  const CHAINS = join(stage.folder, "changed-chains.json")
+  writeFileSync(CHAINS, JSON.stringify({ 31337: { ...chains[31337], ...changes } }))
+  return { ...stage.environment, CHAINS }
+}
 
 test("set-authorizer says whose authorizations a second rotation ends, because a factory knows one previous authorizer", async () => {
   const name = (account: string, hours: number) =>

@@ -56,16 +56,15 @@ describe.each(engines)("on $name a chip import", (engine) => {
     const run = (mac_input: string) =>
       importChips(service.context, organization_id, [{ ...line, has_mac: true, mac_input }])
     await run("")
-    const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)
-    const scanned = { url: addressOf(line, "{e}&c="), file_settings: null }
-    const found = await judge(scanned)
+    const judge = await judgeOf(organization_id, line, "{e}&c=")
+    const found = await judge()
     expect([found.verdict, found.checks.at(-1)?.detail, found.advice]).toEqual([
       "mac_input",
       "the MAC covers the text {e}&c=",
       expect.stringContaining("Import the chip again with the text that its MAC covers as its mac_input"),
     ])
     expect(await run("{e}&c=")).toEqual({ imported: 0, replaced: 0, changed: 1, already_imported: 0 })
-    expect((await judge(scanned)).verdict).toBe("accepted")
+    expect((await judge()).verdict).toBe("accepted")
     expect(await run("{e}&c=")).toMatchObject({ changed: 0, already_imported: 1 })
   })
 
@@ -75,15 +74,14 @@ describe.each(engines)("on $name a chip import", (engine) => {
     const run = (changes: Partial<ChipLine> = {}) =>
       importChips(service.context, organization_id, [{ ...line, ...changes }])
     await run({ meta_key: line.file_key, file_key: line.meta_key })
-    const scanned = { url: addressOf(line, ""), file_settings: null }
-    const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)
-    const found = await judge(scanned)
+    const judge = await judgeOf(organization_id, line)
+    const found = await judge()
     expect([found.verdict, found.advice]).toEqual([
       "keys_swapped",
       expect.stringContaining("Import the chip again"),
     ])
     expect(await run()).toEqual({ imported: 0, replaced: 0, changed: 1, already_imported: 0 })
-    expect((await judge(scanned)).verdict).toBe("accepted")
+    expect((await judge()).verdict).toBe("accepted")
     expect(await run()).toMatchObject({ changed: 0, already_imported: 1 })
   })
 
@@ -95,18 +93,23 @@ describe.each(engines)("on $name a chip import", (engine) => {
     const run = (changes: Partial<ChipLine> = {}) =>
       importChips(service.context, organization_id, [{ ...line, ...changes }, other])
     await run({ uid })
-    const scanned = { url: addressOf(line, ""), file_settings: null }
-    const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)
-    const found = await judge(scanned)
+    const judge = await judgeOf(organization_id, line)
+    const found = await judge()
     expect([found.verdict, found.advice]).toEqual([
       "other_chip",
       expect.stringContaining("import the chip again with the UID that is on it"),
     ])
     expect(await run()).toEqual({ imported: 0, replaced: 0, changed: 1, already_imported: 1 })
-    expect((await judge(scanned)).verdict).toBe("accepted")
+    expect((await judge()).verdict).toBe("accepted")
     await expect(run({ uid: other.uid })).rejects.toBeInstanceOf(ChipFileError)
     await expect(run({ uid, file_key: randomBytes(16) })).rejects.toBeInstanceOf(ChipFileError)
   })
+
+  /** Diagnoses the tag of a line by its URL, with what is stored of its chip then. */
+  async function judgeOf(organization_id: string, line: ChipLine, macInput = "") {
+    const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)
+    return () => judge({ url: addressOf(line, macInput), file_settings: null })
+  }
 
   const inUse: [string, Partial<typeof chips.$inferInsert>][] = [
     ["was paired", { paired_at: new Date() }],

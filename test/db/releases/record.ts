@@ -82,12 +82,17 @@ async function watchSuites(): Promise<Note[]> {
       stderr: "inherit",
     })
     if ((await run.exited) !== 0) throw new Error("a suite failed: record a release whose tests pass")
-    return readdirSync(folder)
-      .flatMap((name) => readFileSync(join(folder, name), "utf8").trim().split("\n"))
-      .map((line) => JSON.parse(line))
+    return notesIn(folder)
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/** What `note-statements.ts` has noted in its folder. */
+export function notesIn(folder: string): Note[] {
+  return readdirSync(folder)
+    .flatMap((name) => readFileSync(join(folder, name), "utf8").trim().split("\n"))
+    .map((line) => JSON.parse(line))
 }
 
 /**
