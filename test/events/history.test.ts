@@ -264,6 +264,7 @@ type Unit = { chip_id: string; collection: { id: string; contract: unknown } | n
 /** The state known to a reader of the feed: the last event about each resource. */
 function replayed(told: Told[]): State {
   const state: State = {}
+  const contracts = new Map<string, unknown>()
   for (const { type, unit_id, data } of told) {
     const [thing] = type.split(".")
     const unit = state[`unit ${unit_id}`] as Unit | undefined
@@ -271,10 +272,10 @@ function replayed(told: Told[]): State {
     else if (thing === "ownership") state[`unit ${unit_id}`] = data
     else state[`${thing} ${data.id}`] = data
     if (type === "chip_replacement.confirmed") Object.assign(unit ?? {}, { chip_id: data.chip_id })
-    // A unit shows the status of its collection's contract.
-    if (thing === "collection")
-      for (const each of Object.values(state) as Unit[])
-        if (each.collection && each.collection.id === data.id) each.collection.contract = data.contract
+    // A unit shows its collection's contract, and one created meanwhile may still show it as it was before.
+    if (thing === "collection") contracts.set(String(data.id), data.contract)
+    for (const { collection } of Object.values(state) as Unit[])
+      if (collection && contracts.has(collection.id)) collection.contract = contracts.get(collection.id)
   }
   return state
 }

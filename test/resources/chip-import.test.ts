@@ -176,10 +176,10 @@ describe.each(engines)("on $name a chip import", (engine) => {
     const lines = drawLines(300)
     const run = () => importChips(service.context, caller.organization_id, lines)
     const outcomes = await Promise.allSettled([run(), run(), run()])
-    const stored = outcomes.flatMap((each) => (each.status === "fulfilled" ? [each.value.imported] : []))
-    expect(stored.reduce((sum, imported) => sum + imported, 0)).toBe(300)
     for (const each of outcomes)
       if (each.status === "rejected") expect(String(each.reason)).toContain("run this one again")
+    // The one that stored the last part, though one that then failed may have stored the first.
+    expect(outcomes.map(({ status }) => status)).toContain("fulfilled")
     expect(await storedOf(caller)).toHaveLength(300)
     expect(await run()).toEqual({ imported: 0, replaced: 0, changed: 0, already_imported: 300 })
   })
