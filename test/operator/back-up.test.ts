@@ -107,7 +107,7 @@ test("a service runs again on a Postgres restored from a dump made under load, a
     await Bun.sleep(100)
   }
   expect(halted[0]?.reason).toMatch(/the chain has \d+ transactions of 0x\w+, but the database knows of \d+/)
-}, 90_000)
+}, 180_000)
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "back-up-"))
