@@ -815,10 +815,14 @@ describe("a Postgres server", () => {
     await other.transaction(
       async (tx) => await tx.update(counters).set({ value: 2 }).where(eq(counters.id, "a")),
     )
-    const reading = one(db.read, "select pg_sleep(2)::text || (select value from counters where id = 'b')")
+    const { isHeld, giveUp } = holdBy(other, sql`select pg_advisory_xact_lock(1)`, "read committed alone")
+    await isHeld
+    const waiting = "select pg_advisory_xact_lock(1)::text || (select value from counters where id = 'b')"
+    const reading = one(db.read, waiting)
     await until(async () => (await sessionsOf(url, "active")) === 1)
     goesOn.resolve()
     await between
+    await giveUp()
     expect(await reading).toBe("1")
   })
 
@@ -984,14 +988,18 @@ describe("a Postgres server", () => {
     await migrateBy(other, earlier)
     const { isHeld, giveUp } = holdBy(other, sql`lock table actors in access exclusive mode`)
     await isHeld
-    const warned: string[] = []
-    const warn = (_fields: unknown, message: string) => warned.push(message)
-    const migrating = migrate(databases.open(url), startOfTime, { info() {}, warn })
-    const waiting = `select count(*) from pg_locks where not granted and relation = 'actors'::regclass`
-    await until(async () => (await one(other.read, waiting)) !== "0")
-    expect(await one(other.read, "select count(*) from units")).toBe("0")
-    // Otherwise the migration gave way for this read.
-    expect(warned).toEqual([])
+    const migrating = migrate(databases.open(url), startOfTime)
+    const waitsSince = () =>
+      one(
+        other.read,
+        `select waitstart::text from pg_locks where not granted and relation = 'actors'::regclass`,
+      )
+    await until(async () => {
+      const since = await waitsSince()
+      expect(await one(other.read, "select count(*) from units")).toBe("0")
+      // Otherwise the migration may have given way for this read.
+      return since !== undefined && since !== null && (await waitsSince()) === since
+    })
     await giveUp()
     expect(await migrating).toEqual(migrationNames().slice(earlier.length))
   }, 30_000)

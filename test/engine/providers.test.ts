@@ -202,7 +202,10 @@ describe("a provider that is slow", () => {
 
   test("is asked alone while it responds in time", async () => {
     const [quick, second] = [startProvider(says("0x7")), startProvider(says("0x7"))]
-    const { client } = clientOf([quick, second], { patience_milliseconds: 500 })
+    const { client } = clientOf([quick, second], {
+      timeout_milliseconds: 60_000,
+      patience_milliseconds: 60_000,
+    })
     for (let round = 0; round < 20; round++) await client.getBlockNumber()
     expect(second.asked).toEqual([])
   })
@@ -360,7 +363,7 @@ describe("a provider that fails", () => {
 
   test("with silence is not waited for again if all are asked", async () => {
     const [silent, good] = [startProvider(isSilent), startProvider(says({ hash: "0x01" }))]
-    const { blockHashes, health } = clientOf([silent, good], { timeout_milliseconds: 50 })
+    const { blockHashes, health } = clientOf([silent, good])
     expect(await blockHashes(5n)).toEqual(["0x01"])
     await until(() => health()[0]?.state === "resting")
     expect(await blockHashes(5n)).toEqual(["0x01"])
