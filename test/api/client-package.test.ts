@@ -129,6 +129,19 @@ describe("the packed client", () => {
     expect(printed).toBe("")
   }, 60_000)
 
+  test("has the types of its exports for a TypeScript that does not read `exports`, as with `commonjs`", async () => {
+    const { exports, types, typesVersions } = await Bun.file(
+      join(folder, "packed/package/package.json"),
+    ).json()
+    const { "*": older } = typesVersions
+    const found = { ".": types, "./wait-for": older["wait-for"][0], "./webhooks": older.webhooks[0] }
+    const wanted = Object.entries(exports as Record<string, { types: string }>).map(([name, { types }]) => [
+      name,
+      types,
+    ])
+    expect(found).toEqual(Object.fromEntries(wanted))
+  })
+
   test.each(["node", process.execPath])(
     "runs on %s and survives a lost connection",
     async (runtime) => {
