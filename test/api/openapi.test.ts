@@ -86,6 +86,27 @@ describe("the OpenAPI document", () => {
     await service.close()
   })
 
+  test("requires a body exactly where an empty one, which counts as {}, is refused", () => {
+    const optional = operations.filter(({ operation }) => operation.requestBody?.required === false)
+    const acceptEmpty = operations.filter(({ operation: { requestBody } }) => {
+      const body = requestBody?.content["application/json"]
+      return body && validatorOf(document, body.schema)({}).length === 0
+    })
+    expect(optional).toEqual(acceptEmpty)
+    expect(optional.map(({ operation }) => operation.operationId)).toEqual([
+      "createMetadataRefresh",
+      "createWebhookSecret",
+      "createWebhookTest",
+    ])
+  })
+
+  test("has only operations without a credential under the tag that says that none is needed", () => {
+    const closed = operations.filter(
+      ({ operation }) => operation.tags.includes("Service") && operation.security.length > 0,
+    )
+    expect(closed.map(({ path, method }) => `${method} ${path}`)).toEqual([])
+  })
+
   test("documents 403 wherever a credential is taken, because its organization may be suspended", () => {
     const silent = operations.filter(
       ({ operation }) => operation.security.length > 0 && !operation.responses["403"],

@@ -1,4 +1,5 @@
 import type { TProperties, TSchema } from "@sinclair/typebox"
+import { Value } from "@sinclair/typebox/value"
 import type { DocumentedPage } from "../../http/page.ts"
 import { NoContent, type Route } from "../../http/route.ts"
 import type { Config } from "../../platform/config.ts"
@@ -83,6 +84,7 @@ export function openApiDocument(
 
 const tags = [
   { path: "taps", name: "Taps", description: "Verified scans of chips, each of which starts a session." },
+  { path: "tap-diagnoses", name: "Tap diagnoses", description: "Why a tag does or does not verify." },
   { path: "chips", name: "Chips", description: "NFC tags, and test chips without hardware." },
   { path: "units", name: "Units", description: "Individual items; each is issued as a token." },
   {
@@ -152,7 +154,7 @@ function operationOf(routes: readonly Route[], route: Route): Operation {
     ],
     ...(route.body && {
       requestBody: {
-        required: true,
+        required: needsBody(route.body),
         content: json(documentedSchema(route.body), {
           [route.operation]: { value: example?.request },
           ...(example?.also && { alternative: { value: example.also.request } }),
@@ -161,6 +163,12 @@ function operationOf(routes: readonly Route[], route: Route): Operation {
     }),
     responses: { ...successesOf(routes, route), ...refusalsOf(route) },
   }
+}
+
+/** An empty body counts as {}. */
+function needsBody(schema: TSchema): boolean {
+  const variants: TSchema[] = schema["x-variants"] ?? [schema]
+  return !variants.some((variant) => Value.Check(variant, {}))
 }
 
 function operationOfPage({ bucket, documented }: DocumentedPage): Operation {
