@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "bun:test"
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { engines, scripts } from "../../package.json"
+import { engines, dependencies as packages, scripts } from "../../package.json"
 import { takeFile } from "../../src/platform/file-lock.ts"
 
 // The installation check before each command of a checkout.
@@ -61,6 +61,21 @@ test("a command whose packages cannot be downloaded says why in one line, and wh
   )
 }, 20_000)
 
+test("a command of a user without a home, who may not write in a complete checkout, runs", async () => {
+  const folder = await completeCheckout()
+  expect(await installAsOther(folder)).toEqual({ code: 0, said: "" })
+}, 20_000)
+
+test("a command of a user who may not write in an incomplete checkout says who has to complete it", async () => {
+  const folder = await completeCheckout()
+  rmSync(join(folder, "node_modules/jose"), { recursive: true })
+  const { code, said } = await installAsOther(folder)
+  expect(said).toMatch(
+    /^the packages could not be installed: .+\. This user may not .+: run bun install --frozen-lockfile as .+\n$/,
+  )
+  expect(code).toBe(1)
+}, 20_000)
+
 test("a command run with another version of Bun says so and continues", async () => {
   const folder = await checkout({}, "1.0.0")
   const { stderr, exited } = install(folder)
@@ -85,6 +100,33 @@ async function checkout(dependencies: Record<string, string> = {}, bun = engines
     copyFileSync(join(import.meta.dir, "../..", file), join(folder, file))
   await Bun.write(join(folder, "package.json"), JSON.stringify({ engines: { bun }, dependencies }))
   return folder
+}
+
+/** A checkout with one package, as if its owner had installed it. */
+async function completeCheckout(): Promise<string> {
+  const dependencies = { jose: packages.jose }
+  const folder = await checkout(dependencies)
+  const project = join(import.meta.dir, "../..")
+  const [entry] = /^ +"jose": \[.+$/m.exec(readFileSync(join(project, "bun.lock"), "utf8")) ?? []
+  const lock = `{ "lockfileVersion": 2, "workspaces": { "": ${JSON.stringify({ dependencies })} }, "packages": { ${entry} } }`
+  await Bun.write(join(folder, "bun.lock"), lock)
+  cpSync(join(project, "node_modules/jose"), join(folder, "node_modules/jose"), { recursive: true })
+  return folder
+}
+
+/** As a user without rights, which root without its capabilities is, and with a home that cannot be made. */
+async function installAsOther(folder: string) {
+  const modules = join(folder, "node_modules")
+  chmodSync(modules, 0o555)
+  const powerless = process.getuid?.() === 0 ? ["setpriv", "--bounding-set=-all"] : []
+  const { stderr, exited } = Bun.spawn([...powerless, process.execPath, "src/install.ts"], {
+    cwd: folder,
+    stderr: "pipe",
+    env: { PATH: process.env.PATH, HOME: join(modules, "home") },
+  })
+  const ended = { code: await exited, said: await stderr.text() }
+  chmodSync(modules, 0o755)
+  return ended
 }
 
 function lockOf(folder: string): string {
