@@ -87,7 +87,8 @@ export function readChains(path: string): ChainConfig[] {
 function readJson(path: string): unknown {
   let text: string
   try {
-    text = readFileSync(path, "utf8")
+    // Editors on Windows write a byte order mark.
+    text = readFileSync(path, "utf8").replace(/^\uFEFF/, "")
   } catch (error) {
     throw new ConfigError(`CHAINS names ${path}, which cannot be read: ${(error as Error).message}`)
   }
@@ -95,7 +96,7 @@ function readJson(path: string): unknown {
   try {
     document = JSON.parse(text)
   } catch {
-    throw new ConfigError(`CHAINS names ${path}, which is not JSON`)
+    throw new ConfigError(`CHAINS names ${path}, which is not JSON in UTF-8`)
   }
   const repeated = repeatedKey(text)
   if (repeated === null) return document

@@ -4,6 +4,7 @@ import { type ChainConfig, readChains } from "./chain-settings.ts"
 import { ConfigError } from "./config-error.ts"
 import { authorizerKey, type SignerKey, signerKeys } from "./key-settings.ts"
 import type { Secret } from "./sealing.ts"
+import { hasStrayEnds, strayEnds } from "./stray-ends.ts"
 
 export type Config = {
   port: number
@@ -66,9 +67,9 @@ export function loadConfig(environment: Environment): Config {
     database_url: databaseUrl(environment, data_dir),
     redis_url: redisUrl(environment),
     traces_url: tracesUrl(environment),
-    chains: environment.CHAINS ? readChains(environment.CHAINS) : [],
-    signer_keys: signerKeys(environment.SIGNER_KEYS ?? ""),
-    authorizer_key: authorizerKey(environment.AUTHORIZER_KEY ?? ""),
+    chains: chainsFrom(environment),
+    signer_keys: signerKeys(keyFrom(environment, "SIGNER_KEYS")),
+    authorizer_key: authorizerKey(keyFrom(environment, "AUTHORIZER_KEY")),
     service_secret: serviceSecret(environment),
     operator_port: integerFrom(environment, "OPERATOR_PORT", 9090, 0, 65_535),
     operator_host,
@@ -98,9 +99,9 @@ export type Environment = Record<string, string | undefined>
 /** The variables this process was started with. Nothing else reads `process.env`. */
 export const processEnvironment: Environment = process.env
 
-/** Returns the folder where an embedded service keeps its files. */
+/** Returns the folder where an embedded service keeps its files. Throws `ConfigError`. */
 export function dataDirOf(environment: Environment): string {
-  return resolve(environment.DATA_DIR || "./data")
+  return resolve(textFrom(environment, "DATA_DIR") || "./data")
 }
 
 /** Returns the URL of a server that has no other configured. A server on all interfaces is called `localhost`. */
@@ -135,9 +136,26 @@ function hostFrom(environment: Environment, name: string, fallback: string): str
   )
 }
 
+/** Reads a text that errors do not quote, so that they must say what cannot be seen. Throws `ConfigError`. */
+function textFrom(environment: Environment, name: string): string {
+  const text = environment[name] ?? ""
+  if (hasStrayEnds(text)) throw new ConfigError(`${name} ${strayEnds}`)
+  return text
+}
+
+/** Reads keys, whose file often ends with a line break. */
+function keyFrom(environment: Environment, name: string): string {
+  return textFrom({ [name]: environment[name]?.trim() }, name)
+}
+
+function chainsFrom(environment: Environment): ChainConfig[] {
+  const path = textFrom(environment, "CHAINS")
+  return path ? readChains(path) : []
+}
+
 /** Reads an optional URL. Errors do not quote it, since it may contain a password. Throws `ConfigError`. */
 function webAddress(environment: Environment, name: string): string | null {
-  const text = environment[name]
+  const text = textFrom(environment, name)
   if (!text) return null
   if (!/^https?:\/\/[^\s?#@]+$/.test(text) || !URL.canParse(text))
     throw new ConfigError(`${name} takes an http or https URL without user name, query or fragment`)
@@ -160,7 +178,7 @@ function tracesUrl(environment: Environment): string | null {
 const namedHeader = /^\s*[\w!#$&'*+.^`|~-]+\s*=\s*[!-:<-~][ -:<-~]*$/
 
 function databaseUrl(environment: Environment, dataDir: string): string {
-  const text = environment.DATABASE_URL || `sqlite:${join(dataDir, "service.db")}`
+  const text = textFrom(environment, "DATABASE_URL") || `sqlite:${join(dataDir, "service.db")}`
   // Every connection would have an in-memory database of its own.
   if (/^sqlite:.+/.test(text) && text !== "sqlite::memory:") return text
   // An empty host means a Unix socket to node-postgres: postgres://user@/database?host=/folder. If any % is not a valid
@@ -174,7 +192,7 @@ function databaseUrl(environment: Environment, dataDir: string): string {
 }
 
 function redisUrl(environment: Environment): string | null {
-  const text = environment.REDIS_URL
+  const text = textFrom(environment, "REDIS_URL")
   if (!text) return null
   const isRedis = /^rediss?:\/\/\S+$/.test(text) && URL.canParse(text)
   if (isRedis && isPercentEncoded(text) && !endsInPassword(text)) return text
@@ -215,7 +233,7 @@ function secretIn(environment: Environment, name: string): string {
 }
 
 function operatorToken(environment: Environment, operatorHost: string): string | null {
-  const token = environment.OPERATOR_TOKEN
+  const token = textFrom(environment, "OPERATOR_TOKEN")
   if (!token && isLoopback(operatorHost)) return null
   if (!token)
     throw new ConfigError(

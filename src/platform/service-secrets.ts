@@ -1,9 +1,11 @@
 import { asc, ne } from "drizzle-orm"
 import type { Queries } from "../db/database.ts"
+import { organizations } from "../db/schema.ts"
 import { serviceSecrets } from "../db/service-secret-schema.ts"
 import type { Turn } from "../db/turn.ts"
 import { derivedKey, type Secret } from "./sealing.ts"
 import { StartError } from "./start-error.ts"
+import { hasStrayEnds, strayEnds } from "./stray-ends.ts"
 
 /**
  * Throws `StartError` unless the given secrets include all those that the database has data sealed with, and registers
@@ -16,10 +18,20 @@ export async function holdToKnownSecrets({ tx, at }: Turn, { current, previous }
   const isRegistered = others.length < registered.length
   const opened = previous === null ? null : checkValueOf(previous)
   if (others.some(({ check_value }) => check_value !== opened))
-    throw new StartError(registered.at(-1)?.check_value === mine ? stillNeeded : wrongSecret)
+    throw new StartError(registered.at(-1)?.check_value === mine ? stillNeeded : wrongSecretLike(current))
   if (isRegistered) return
+  // Data of an earlier release, which registered no secret, may be sealed with one that has such ends.
+  if (hasStrayEnds(current) && !(await isInUse(tx))) throw new StartError(`SERVICE_SECRET ${strayEnds}`)
   const number = (registered.at(-1)?.number ?? 0) + 1
   await tx.insert(serviceSecrets).values({ number, check_value: mine, registered_at: at })
+}
+
+async function isInUse(tx: Queries): Promise<boolean> {
+  return (await tx.select({ id: organizations.id }).from(organizations).limit(1)).length > 0
+}
+
+function wrongSecretLike(secret: string): string {
+  return hasStrayEnds(secret) ? `${wrongSecret}. This one ${strayEnds}` : wrongSecret
 }
 
 const wrongSecret =

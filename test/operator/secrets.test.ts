@@ -83,6 +83,27 @@ describe.each(engines)("a service secret on $name", (engine) => {
     expect(await start(url, first)).toBe("started")
   })
 
+  test("that has quotation marks or a line break around it is not taken by a new database", async () => {
+    const url = await databases.newDatabase()
+    for (const odd of [`"${first}"`, `${first}\n`])
+      await expect(start(url, odd)).rejects.toThrow("SERVICE_SECRET begins or ends with a quotation mark")
+    expect(await start(url, first)).toBe("started")
+    const refused = await start(url, `"${first}"`).catch((error: Error) => error.message)
+    expect(refused).toStartWith("SERVICE_SECRET is not the one")
+    expect(refused).toEndWith("which counts as part of it: remove that")
+  })
+
+  test("that has quotation marks around it keeps opening what an earlier release sealed with it", async () => {
+    const url = await databases.newDatabase()
+    const odd = `"${first}"`
+    const world = await openUncheckedWorld(configOf(url, odd), tell)
+    await inTurn(world.context, null, (turn) =>
+      createOrganization(turn, { name: "Acme", default_chain_id: null, allowed_chain_ids: [] }),
+    )
+    await world.close()
+    expect(await start(url, odd)).toBe("started")
+  })
+
   test("is chosen once if several processes start with different ones on a new database", async () => {
     const url = await databases.newDatabase()
     await databases.open(url).close()

@@ -236,6 +236,38 @@ describe("an invalid value stops the start with one line that names the variable
     })
 })
 
+test("quotation marks and white space around a value, which nobody sees, are named", () => {
+  const values = {
+    API_BASE_URL: "https://api.example.com",
+    DATA_DIR: "/srv/service",
+    DATABASE_URL: "postgres://u:p@db:5432/service",
+    REDIS_URL: "redis://cache:6379",
+    CHAINS: "/srv/chains.json",
+    OPERATOR_TOKEN: SERVICE_SECRET,
+  }
+  for (const [variable, value] of Object.entries(values))
+    for (const text of [
+      `"${value}"`,
+      `'${value}'`,
+      ` ${value}`,
+      `${value}\n`,
+      `${value}\r`,
+      `\uFEFF${value}`,
+    ])
+      expect(complaintAbout({ SERVICE_SECRET, [variable]: text })).toStartWith(
+        `${variable} begins or ends with a quotation mark, a space or a line break`,
+      )
+})
+
+test("a key may end with the line break of its file, but has no quotation marks", () => {
+  for (const variable of ["SIGNER_KEYS", "AUTHORIZER_KEY"]) {
+    expect(() => loadConfig({ SERVICE_SECRET, [variable]: `${key}\r\n` })).not.toThrow()
+    expect(complaintAbout({ SERVICE_SECRET, [variable]: `"${key}"` })).toStartWith(
+      `${variable} begins or ends with a quotation mark`,
+    )
+  }
+})
+
 test("a password character that ends the host part of a URL is named, with its escaped form", () => {
   for (const password of ["a#b", "a/b", "a?b", "a b", "12#b", "12/b", "12?b", "50%ffoff"])
     for (const [variable, scheme] of [
@@ -306,6 +338,12 @@ describe("the CHAINS file", () => {
         log_range_blocks: 2_000,
       },
     ])
+  })
+
+  test("may begin with the byte order mark of an editor on Windows", () => {
+    const CHAINS = write({})
+    writeFileSync(CHAINS, "\uFEFF{}")
+    expect(loadConfig({ SERVICE_SECRET, CHAINS }).chains).toEqual([])
   })
 
   test("is used as written", () => {
@@ -403,7 +441,9 @@ describe("the CHAINS file", () => {
   test("that is not JSON stops the start without quoting its content", () => {
     const CHAINS = join(folder, "broken.json")
     writeFileSync(CHAINS, '{ "1": { "rpc_urls": [hunter2, "https://rpc.example.com/v2/hunter2"] } }')
-    expect(complaintAbout({ SERVICE_SECRET, CHAINS })).toBe(`CHAINS names ${CHAINS}, which is not JSON`)
+    expect(complaintAbout({ SERVICE_SECRET, CHAINS })).toBe(
+      `CHAINS names ${CHAINS}, which is not JSON in UTF-8`,
+    )
   })
 
   test("with a chain, or a setting of one, twice stops the start, because only the last would count", () => {
