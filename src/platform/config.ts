@@ -138,14 +138,17 @@ function hostFrom(environment: Environment, name: string, fallback: string): str
 
 /** Reads a text that errors do not quote, so that they must say what cannot be seen. Throws `ConfigError`. */
 function textFrom(environment: Environment, name: string): string {
-  const text = environment[name] ?? ""
-  if (hasStrayEnds(text)) throw new ConfigError(`${name} ${strayEnds}`)
-  return text
+  return withoutStrayEnds(name, environment[name] ?? "")
 }
 
-/** Reads keys, whose file often ends with a line break. */
+/** Reads keys, whose file often ends with a line break. Throws `ConfigError`. */
 function keyFrom(environment: Environment, name: string): string {
-  return textFrom({ [name]: environment[name]?.trim() }, name)
+  return withoutStrayEnds(name, environment[name]?.trim() ?? "")
+}
+
+function withoutStrayEnds(name: string, text: string): string {
+  if (hasStrayEnds(text)) throw new ConfigError(`${name} ${strayEnds}`)
+  return text
 }
 
 function chainsFrom(environment: Environment): ChainConfig[] {

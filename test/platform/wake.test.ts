@@ -77,8 +77,13 @@ describe("wake-ups over Redis", () => {
     const [api, worker] = [overRedis(server.url), overRedis(server.url)]
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
     await server.kill()
-    // Redis is started only when all of these calls have returned.
-    for (let count = 0; count < 1_000; count++) api.wake("timers")
+    const took = Array.from({ length: 10 }, () => {
+      const begin = performance.now()
+      for (let count = 0; count < 100; count++) api.wake("timers")
+      return performance.now() - begin
+    })
+    // The quickest hundred, because the machine may pause this process meanwhile.
+    expect(Math.min(...took)).toBeLessThan(20)
     await server.start()
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
   }, 20_000)
