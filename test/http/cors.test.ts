@@ -253,6 +253,13 @@ describe("an allowlist entry", () => {
     expect(entriesFor("https://a.brand.s3.amazonaws.com")).toContain("https://*.brand.s3.amazonaws.com")
   })
 
+  test("matches the longest host that there can be, and a longer one is not even compared", () => {
+    const longest = `https://${"a.".repeat(121)}brand.test:65535`
+    expect(longest.length).toBe("https://".length + 252 + ":65535".length)
+    expect(entriesFor(longest)).toContain("https://*.brand.test:65535")
+    expect(entriesFor(longest.replace("brand", "a.brand"))).toEqual([])
+  })
+
   test("that is an exact origin matches that origin only", () => {
     const label = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/)
     const origin = fc

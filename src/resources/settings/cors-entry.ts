@@ -19,6 +19,8 @@ export function canonicalCorsOrigins(entries: string[]): string[] {
  * Returns the entries that would allow an origin: itself, its host with any port, and a wildcard per domain above it.
  */
 export function entriesFor(origin: string): string[] {
+  // The time grows with the square of the labels: anybody's header of 16 KiB would block the process for seconds.
+  if (origin.length > mostCharacters) return []
   // Browsers send origins in canonical form; anything else does not come from a browser.
   const url = URL.parse(origin)
   if (!url || url.origin !== origin) return []
@@ -35,6 +37,9 @@ export function entriesFor(origin: string): string[] {
     .map((domain) => `${protocol}//*.${domain}${end}`)
   return [origin, `${protocol}//${hostname}:*`, ...domains]
 }
+
+/** `https://`, the longest host name (RFC 1123, 2.1) and a port. */
+const mostCharacters = "https://".length + 253 + ":65535".length
 
 type Read = { entry: string } | { refused: string }
 
