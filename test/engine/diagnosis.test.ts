@@ -624,6 +624,16 @@ describe("each known encoding mistake is diagnosed:", () => {
     }
   })
 
+  test("a MAC is searched for in as much text as a tag's file holds, however long the URL is", () => {
+    const fileKey = versions[1].keyAt(versions[1].roles.file_read, { chip_id, uid })
+    const before = `${readAddress(tag({ mirrors: onlyE }), 5)}&more=${"a".repeat(1_000)}&c=`
+    const verdicts = [NDEF_FILE_BYTES, NDEF_FILE_BYTES + 1].map((size) => {
+      const c = macFor(sessionMacKey(fileKey, uid, 5), Buffer.from(before.slice(-size)))
+      return asked(() => `${before}${upperHex(c)}`).verdict
+    })
+    expect(verdicts).toEqual(["mac_input", "wrong_file_key"])
+  })
+
   test("keys are tried if something has as many digits as e, including the chip's own", () => {
     const imported = { ...candidateOf("", "", other, master), name: "its own keys", key_set_id: null }
     const url = readAddress(tag({ source: other }), 5).replace("?e=", "?picc_data=")

@@ -1,6 +1,7 @@
 import { counted } from "../../../platform/counted.ts"
 import { upperHex } from "../../../platform/upper-hex.ts"
 import { cmac } from "../cmac.ts"
+import { NDEF_FILE_BYTES } from "../encoding/ndef.ts"
 import { coveredText, macFor, type SunMessage, sessionMacKey } from "../message.ts"
 import { guesses, type KeyCandidate } from "./key-search.ts"
 import type { ExpectedTag, Opening } from "./question.ts"
@@ -51,7 +52,7 @@ export function macVouches(
   return upperHex(macFor(sessionMacKey(fileKey, uid, counter), coveredText(macInput, message))) === message.c
 }
 
-/** Tries all texts that the MAC may cover: those in the URL that end right before `c`. */
+/** Tries all texts that the MAC may cover: those in the URL that end right before `c` and that a tag's file can hold. */
 function otherText(
   fileKey: Uint8Array,
   url: TagUrl,
@@ -67,7 +68,8 @@ function otherText(
     url.text,
   )
   const end = text.toUpperCase().lastIndexOf(message.c ?? "")
-  for (let start = end - 1; start >= 0; start--) {
+  // The time grows with the square of the longest text, and everybody else waits.
+  for (let start = end - 1; start >= Math.max(0, end - NDEF_FILE_BYTES); start--) {
     const covered = text.slice(start, end)
     if (isRight(covered))
       return { verdict: "mac_input", detail: `the MAC covers the text ${quoted(covered, message)}` }
