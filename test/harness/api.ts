@@ -90,11 +90,12 @@ export async function createVisitor(
   return { token: await tapAgain(service, caller, { chip_id, unit_id }, ttl_seconds), unit_id, chip_id }
 }
 
-async function tapAgain(
+/** Returns the session token for another tap of the visitor's chip. */
+export async function tapAgain(
   { behind }: HttpService,
   caller: Caller,
   { chip_id, unit_id }: { chip_id: string; unit_id: string },
-  ttl_seconds: number,
+  ttl_seconds = 600,
 ): Promise<string> {
   return await behind.turn(async (turn) => {
     const { e } = await createTestTap(turn, behind.secret, caller, { chip_id })

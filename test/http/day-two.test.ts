@@ -8,6 +8,7 @@ import {
   createVisitor,
   type HttpService,
   startService,
+  tapAgain,
 } from "../harness/api.ts"
 import { engines } from "../harness/engines.ts"
 import { settle } from "../harness/services.ts"
@@ -85,6 +86,23 @@ describe.each(engines)("on $name", (engine) => {
     const refused = await another()
     expect(refused.code).toBe("claim.in_progress")
     expect(Number(refused.headers.get("retry-after"))).toBeWithin(1_790, 1_801)
+  })
+
+  test("one chip tapped again and again fills its unit with open authorizations, and no other unit", async () => {
+    const body = { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", execution: "client_broadcast" }
+    const visitor = await createVisitor(service, maker)
+    const claim = (as: string, { unit_id } = visitor) =>
+      ask(service, `POST /v1/units/${unit_id}/claims`, { as, body })
+    for (let tap = 0; tap < 10; tap++) {
+      const token = await tapAgain(service, maker.caller, visitor)
+      for (let open = 0; open < 5; open++) expect((await claim(token)).status).toBe(201)
+    }
+    const refused = await claim(visitor.token)
+    expect([refused.status, refused.code]).toEqual([409, "claim.in_progress"])
+    expect(refused.text).toContain("The unit has 50 open authorizations")
+    expect(Number(refused.headers.get("retry-after"))).toBeWithin(1_700, 1_801)
+    const other = await createVisitor(service, maker)
+    expect((await claim(other.token, other)).status).toBe(201)
   })
 
   test("a transfer of an unclaimed unit is rejected without Retry-After", async () => {

@@ -76,39 +76,49 @@ export async function requireHandable(
 }
 
 /**
- * Throws `TooSoon` for the sixth open authorization of this kind for a unit in one session. The limit is per session so
- * that nobody can use up another's. Serializable database transactions keep parallel requests from exceeding it.
+ * Throws `TooSoon` for the sixth open authorization of this kind for a unit in one session, a limit per session so that
+ * nobody can use up another's, and for the fifty-first of the unit, so that one chip tapped again and again cannot use
+ * up what its organization may have open. Serializable database transactions keep parallel requests from exceeding it.
  */
 export async function requireRoom(
   queries: Queries,
   caller: Caller,
   { table, unit_id, in_progress, at }: AuthorizationKind & { unit_id: string; at: Date },
 ): Promise<void> {
-  const asked = { unit_id, session_token_id: caller.credential_id }
-  const open = await (table === claims ? claimsOfSession(queries, asked) : transfersOfSession(queries, asked))
-  if (open.length < mostAuthorizations) return
-  const ends = open.map(({ expires_at }) => (expires_at ?? at).getTime())
-  throw new TooSoon(
-    in_progress,
-    `This session has ${mostAuthorizations} open authorizations of the unit: send one of them, or let them expire.`,
-    Math.min(...ends) - at.getTime(),
-  )
+  const open = await (table === claims
+    ? openClaims(queries, { unit_id })
+    : openTransfers(queries, { unit_id }))
+  const own = open.filter(({ session_token_id }) => session_token_id === caller.credential_id)
+  if (own.length >= mostOfSession)
+    throw tooMany(in_progress, `This session has ${own.length} open authorizations of the unit`, own, at)
+  if (open.length >= mostOfUnit)
+    throw tooMany(in_progress, `The unit has ${open.length} open authorizations`, open, at)
 }
 
-const mostAuthorizations = 5
+function tooMany(
+  code: AuthorizationKind["in_progress"],
+  fact: string,
+  open: { expires_at: Date | null }[],
+  at: Date,
+): TooSoon {
+  const ends = open.map(({ expires_at }) => (expires_at ?? at).getTime())
+  const advice = "send one of them, or let them expire"
+  return new TooSoon(code, `${fact}: ${advice}.`, Math.min(...ends) - at.getTime())
+}
 
-type OfSession = { unit_id: string; session_token_id: string }
+const mostOfSession = 5
+const mostOfUnit = 50
 
-const claimsOfSession = ofSession(claims, eq(claims.status, "claiming"))
-const transfersOfSession = ofSession(transfers, eq(transfers.status, "prepared"))
+const openClaims = openOf(claims, eq(claims.status, "claiming"))
+const openTransfers = openOf(transfers, eq(transfers.status, "prepared"))
 
-function ofSession(table: AuthorizationKind["table"], isOpen: SQL) {
+function openOf(table: AuthorizationKind["table"], isOpen: SQL) {
   const { expires_at, unit_id, session_token_id } = table
-  return query((db, given: Given<OfSession>) =>
+  return query((db, given: Given<{ unit_id: string }>) =>
     db
-      .select({ expires_at })
+      .select({ expires_at, session_token_id })
       .from<AuthorizationKind["table"]>(table)
-      .where(and(eq(unit_id, given.unit_id), isOpen, eq(session_token_id, given.session_token_id))),
+      .where(and(eq(unit_id, given.unit_id), isOpen)),
   )
 }
 
