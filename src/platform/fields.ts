@@ -31,7 +31,7 @@ export function text(most: number, description: string) {
   return Type.String({
     pattern: `^(?:${printable}){1,${most}}$`,
     description,
-    "x-message": `must have 1 to ${most} characters, without control characters or lone surrogates`,
+    "x-message": `must be a string of 1 to ${most} characters, without control characters or lone surrogates`,
     "x-shown": { minLength: 1, maxLength: most, pattern: shownPrintable },
   })
 }
@@ -53,25 +53,25 @@ export const collectionId = described(id, "The collection's id.")
 export const chipId = Type.String({
   pattern: chipIdForm.source,
   description: "The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case.",
-  "x-message": "must be 10 hexadecimal digits",
+  "x-message": "must be a string of 10 hexadecimal digits",
 })
 
 export const e = Type.String({
   pattern: "^[0-9A-F]{32}$",
   description: "The one-time value in the tap URL.",
-  "x-message": "must be 32 upper-case hexadecimal digits",
+  "x-message": "must be a string of 32 upper-case hexadecimal digits",
 })
 
 export const c = Type.String({
   pattern: "^[0-9A-F]{16}$",
   description: "The verification code in the tap URL, if it has one.",
-  "x-message": "must be 16 upper-case hexadecimal digits",
+  "x-message": "must be a string of 16 upper-case hexadecimal digits",
 })
 
 export const enc = Type.String({
   pattern: "^[0-9A-F]{32}$",
   description: "The encrypted file content in the tap URL, if it has one: the status of the tamper wire.",
-  "x-message": "must be 32 upper-case hexadecimal digits",
+  "x-message": "must be a string of 32 upper-case hexadecimal digits",
 })
 
 export const isTest = Type.Boolean({ description: "Whether this is a test chip, which has no hardware." })
@@ -98,7 +98,7 @@ const METADATA_BYTES = 8 * 1_024
 export const description = Type.String({
   pattern: `^(?:${printable}|[\\n\\r\\t]){0,${DESCRIPTION_LENGTH}}$`,
   description: "A public description, shown by the token: at most 2,000 characters.",
-  "x-message": `must have at most ${DESCRIPTION_LENGTH} characters, without lone surrogates or control characters other than line breaks and tabs`,
+  "x-message": `must be a string of at most ${DESCRIPTION_LENGTH} characters, without lone surrogates or control characters other than line breaks and tabs`,
   "x-shown": { maxLength: DESCRIPTION_LENGTH },
 })
 

@@ -71,6 +71,28 @@ test("an error on a nullable field names the type that it has besides null", asy
   expect(body).toMatchObject({ error: { details: { fieldErrors: { redirect_url: ["must be a string"] } } } })
 })
 
+test("a number or null in place of a text is told that a string is needed", async () => {
+  const text = "must be a string of 1 to 256 characters, without control characters or lone surrogates"
+  const answer = await post({ name: 12345, external_id: null })
+  expect(answer.body).toMatchObject({
+    error: { details: { fieldErrors: { name: [text], external_id: [text] } } },
+  })
+  const tap = await ask(service, "POST /v1/taps", {
+    as: customer.key,
+    body: { chip_id: 1234567890, e: "0".repeat(32), c: null },
+  })
+  expect(tap.body).toMatchObject({
+    error: {
+      details: {
+        fieldErrors: {
+          chip_id: ["must be a string of 10 hexadecimal digits"],
+          c: ["must be a string of 16 upper-case hexadecimal digits"],
+        },
+      },
+    },
+  })
+})
+
 describe("a validation message says in words:", () => {
   const list = (minItems: number, maxItems: number) => Type.Array(Type.Null(), { minItems, maxItems })
   const whole = Type.Integer({ minimum: 2, maximum: 3 })

@@ -142,6 +142,9 @@ export function errorExample(code: ErrorCode, docs_url: string) {
     request_id: "req_3f2b8c1e-9d4a-4e6b-8a7c-5d1f0e2b3c4d",
     doc_url: `${docs_url}/errors/${code}`,
   }
-  const details = { formErrors: [], fieldErrors: { e: ["must be 32 upper-case hexadecimal digits"] } }
+  const details = {
+    formErrors: [],
+    fieldErrors: { e: ["must be a string of 32 upper-case hexadecimal digits"] },
+  }
   return { summary: title, value: { error: code === "validation.failed" ? { ...error, details } : error } }
 }
