@@ -15,6 +15,7 @@ import { alice } from "../harness/ownership.ts"
 // Real-world sign-ins: unusable keys, keys without an ID, and JWKS URLs that do not respond.
 
 const [issuer, audience] = ["https://sign-in.brand.test", "chips"]
+const inAnHour = Math.floor(Date.now() / 1000) + 3600
 const closers: (() => unknown)[] = []
 
 let service: HttpService
@@ -96,6 +97,17 @@ test("a token of a key whose private half the sign-in publishes is rejected on i
   expect(await claim(maker, await sign("one"))).toEqual([201, null])
 })
 
+test.each([
+  ["its exp is missing", { exp: undefined }],
+  ["its exp must be a number of seconds", { exp: "2026-01-31T12:00:00Z" }],
+  ["its nbf lies in the future: compare the clock of the sign-in", { nbf: inAnHour }],
+  ["its iss is not the registered one", { iss: `${issuer}/` }],
+  ["its aud is not the registered one", { aud: "shop" }],
+])("a token whose claim is wrong is rejected because %s", async (reason, claims) => {
+  const { maker, sign } = await brand()
+  expect(await refusalOf(maker, await sign("one", claims))).toEqual([`is not accepted: ${reason}`])
+})
+
 /**
  * Creates a brand whose sign-in publishes a key and optionally another. Once `published.keys` is null the JWKS URL
  * returns 500.
@@ -112,18 +124,30 @@ async function brand(other?: JWK) {
   closers.push(() => server.stop(true))
   const jwks_url = `http://127.0.0.1:${server.port}/keys`
   const maker = await createCustomer(service, { identity: { issuer, audience, jwks_url } })
-  const sign = (kid: string | undefined) =>
-    new SignJWT(payload()).setProtectedHeader({ alg: "ES256", ...(kid && { kid }) }).sign(privateKey)
+  const sign = (kid: string | undefined, claims: object = {}) =>
+    new SignJWT({ ...payload(), ...claims })
+      .setProtectedHeader({ alg: "ES256", ...(kid && { kid }) })
+      .sign(privateKey)
   return { maker, published, sign }
 }
 
 async function claim(maker: Customer, identity_token: string) {
+  const { status, code } = await askForClaim(maker, identity_token)
+  return [status, code]
+}
+
+async function refusalOf(maker: Customer, identity_token: string) {
+  const { body } = await askForClaim(maker, identity_token)
+  const { error } = body as { error: { details: { fieldErrors: Record<string, string[]> } } }
+  return error.details.fieldErrors.identity_token
+}
+
+async function askForClaim(maker: Customer, identity_token: string) {
   const visitor = await createVisitor(service, maker)
-  const { status, code } = await ask(service, `POST /v1/units/${visitor.unit_id}/claims`, {
+  return await ask(service, `POST /v1/units/${visitor.unit_id}/claims`, {
     as: visitor.token,
     body: { recipient: alice, identity_token },
   })
-  return [status, code]
 }
 
 function payload() {

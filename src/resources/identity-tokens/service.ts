@@ -288,8 +288,7 @@ function algorithmsOf(key: KeyObject): string[] {
 function refusalOf(error: unknown): Error {
   if (error instanceof ApiError || error instanceof Unavailable) return error
   if (error instanceof errors.JWTExpired) return refused("it has expired")
-  if (error instanceof errors.JWTClaimValidationFailed)
-    return refused(`its ${error.claim} is missing or not the expected value`)
+  if (error instanceof errors.JWTClaimValidationFailed) return refused(faultOf(error))
   const isUnsigned =
     isOfNoKey(error) || error instanceof errors.JOSEAlgNotAllowed || error instanceof errors.JOSENotSupported
   if (isUnsigned) return refused("it is not signed with a key of the organization's sign-in")
@@ -298,6 +297,14 @@ function refusalOf(error: unknown): Error {
   if (isUnusable(error))
     return refused("the key that it names cannot be used: ask the sign-in for another one")
   throw error
+}
+
+/** Says which claim the sign-in has to set in another way. */
+function faultOf({ claim, reason }: errors.JWTClaimValidationFailed): string {
+  if (reason === "missing") return `its ${claim} is missing`
+  if (reason === "invalid") return `its ${claim} must be a number of seconds`
+  if (claim === "nbf") return "its nbf lies in the future: compare the clock of the sign-in"
+  return `its ${claim} is not the registered one`
 }
 
 /** Returns whether the key is unreadable, too short, or published with its private half. */
