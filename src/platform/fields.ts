@@ -11,8 +11,10 @@ const ATTRIBUTES_LEVELS = 8
 /** Excludes control characters and lone surrogates, whether or not a validator matches by code point. */
 const printable = "[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]"
 
-/** The documented pattern, for other regular expression engines: JSON in UTF-8 cannot contain a lone surrogate. */
-const shownPrintable = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
+// Documented for other engines of regular expressions: PCRE and RE2 reject \u, Ruby rejects surrogates, RE2 repeats at
+// most 1,000 times, and PHP matches bytes, so only ASCII can be named.
+const shownPrintable = "^[^\\x00-\\x1f\\x7f]*$"
+const shownLines = "^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]*$"
 
 // Schemas carry what the OpenAPI document says: `title` names a component, and `description` explains a field. `x-open`
 // names the component that lists today's known values of an extensible string. `x-shown` replaces keywords in the
@@ -99,7 +101,7 @@ export const description = Type.String({
   pattern: `^(?:${printable}|[\\n\\r\\t]){0,${DESCRIPTION_LENGTH}}$`,
   description: "A public description, shown by the token: at most 2,000 characters.",
   "x-message": `must be a string of at most ${DESCRIPTION_LENGTH} characters, without lone surrogates or control characters other than line breaks and tabs`,
-  "x-shown": { maxLength: DESCRIPTION_LENGTH },
+  "x-shown": { maxLength: DESCRIPTION_LENGTH, pattern: shownLines },
 })
 
 /** `canonicalImage` checks its form. */

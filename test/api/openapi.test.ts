@@ -123,6 +123,16 @@ describe("the OpenAPI document", () => {
     expect(bare.filter((field) => field !== "ApiError.error")).toEqual([])
   })
 
+  test("has only patterns that PHP, Go and Ruby can compile, too", () => {
+    const [codePoint, lookaround, longRepeat] = [/\\[upP]|[^ -~]/, /\(\?[=!<]/, /\{\d*,?\d{4,}\}/]
+    const patterns = [...JSON.stringify(document).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(
+      ([, text = ""]) => JSON.parse(text) as string,
+    )
+    expect(patterns.length).toBeGreaterThan(100)
+    for (const wrong of [codePoint, lookaround, longRepeat])
+      expect(patterns.filter((pattern) => wrong.test(pattern))).toEqual([])
+  })
+
   test("has no internal keyword", () => {
     expect(JSON.stringify(document)).not.toContain('"x-')
   })
