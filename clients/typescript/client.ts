@@ -28,7 +28,7 @@ export function createClient(options: ClientOptions): ServiceClient {
     if (isOf(response, "text/event-stream") || (response.ok && isOf(response, "application/json")))
       return response
     const refusal: unknown = await response.json().catch(() => null)
-    throw isApiError(refusal) ? new ServiceError(response, refusal) : new UnexpectedAnswer(response)
+    throw isErrorResponse(refusal) ? new ServiceError(response, refusal) : new UnexpectedAnswer(response)
   })
   return Object.assign(client, { events })
 }
@@ -60,10 +60,10 @@ export class ServiceError extends Error {
   readonly request_id: string
   readonly doc_url: string
   /** Only for `validation.failed`: what is wrong with the request as a whole, and with its top-level fields. */
-  readonly details: Schemas["ApiError"]["error"]["details"]
+  readonly details: Schemas["ErrorResponse"]["error"]["details"]
   /** After how many seconds to retry the same request; null if a retry is pointless. */
   readonly retry_after_seconds: number | null
-  constructor(response: Pick<Response, "status" | "headers">, { error }: Schemas["ApiError"]) {
+  constructor(response: Pick<Response, "status" | "headers">, { error }: Schemas["ErrorResponse"]) {
     super(`${error.code}: ${error.message} (${error.request_id})`)
     this.status = response.status
     this.code = error.code
@@ -88,7 +88,7 @@ export class UnexpectedAnswer extends Error {
 export async function dataOf<Data>(answer: Promise<Answered<Data>>): Promise<Data> {
   const { data, error, response } = await answer
   if (response.ok) return data as Data
-  if (!isApiError(error)) throw new UnexpectedAnswer(response)
+  if (!isErrorResponse(error)) throw new UnexpectedAnswer(response)
   throw new ServiceError(response, error)
 }
 
@@ -98,8 +98,8 @@ type Answered<Data> = {
   response: FetchResponse<never, never, never>["response"]
 }
 
-function isApiError(body: unknown): body is Schemas["ApiError"] {
-  const error = (body as { error?: Partial<Schemas["ApiError"]["error"]> | null } | null)?.error
+function isErrorResponse(body: unknown): body is Schemas["ErrorResponse"] {
+  const error = (body as { error?: Partial<Schemas["ErrorResponse"]["error"]> | null } | null)?.error
   return typeof error === "object" && typeof error?.code === "string"
 }
 
@@ -194,7 +194,7 @@ async function isVain(answer: Response): Promise<boolean> {
     .clone()
     .json()
     .catch(() => null)
-  return isApiError(body) && vain.includes(body.error.code)
+  return isErrorResponse(body) && vain.includes(body.error.code)
 }
 
 function retryAfterSeconds({ headers }: Pick<Response, "headers">): number | null {

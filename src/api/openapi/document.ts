@@ -72,7 +72,7 @@ export function openApiDocument(
       schemas: {
         ...documentedComponents(routes.flatMap(sentBy), routes.flatMap(answeredBy)),
         ...knownWords,
-        ApiError: errorSchema,
+        ErrorResponse: errorSchema,
       },
       headers,
       examples: Object.fromEntries(
@@ -313,7 +313,7 @@ function refusal(status: number, codes: readonly ErrorCode[], limitHeaders: stri
       ...(waits ? ["Retry-After"] : []),
     ]),
     content: json(
-      { $ref: "#/components/schemas/ApiError" },
+      { $ref: "#/components/schemas/ErrorResponse" },
       Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
     ),
   }

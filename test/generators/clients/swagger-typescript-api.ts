@@ -1,4 +1,4 @@
-import { Api, type ApiError, type HttpResponse } from "../generated/swagger-typescript-api/api"
+import { Api, type ErrorResponse, type HttpResponse } from "../generated/swagger-typescript-api/api"
 import type { Calls } from "../walk"
 
 export function calls(apiKey: string): Calls {
@@ -23,7 +23,7 @@ export function calls(apiKey: string): Calls {
     codeOf: async (body) => {
       const refused = await v1.createTap(body).then(
         () => undefined,
-        (answer: HttpResponse<unknown, ApiError>) => answer.error,
+        (answer: HttpResponse<unknown, ErrorResponse>) => answer.error,
       )
       return refused?.error.code
     },
