@@ -10,6 +10,7 @@ import { createOrganization } from "../../src/resources/organizations/service.ts
 
 // The API as a process of its own, as an operator starts and stops it.
 
+const heldNotice = ["--preload", join(import.meta.dir, "../harness/held-notice.ts")]
 const children: Bun.Subprocess[] = []
 const folders: string[] = []
 
@@ -27,13 +28,13 @@ function newFolder(): string {
   return folder
 }
 
-function start(settings: Record<string, string>) {
+function start(settings: Record<string, string>, options: string[] = []) {
   const { SERVICE_SECRET, DATA_DIR, ...rest } = {
     SERVICE_SECRET: "a secret of tests that is long enough",
     DATA_DIR: newFolder(),
     ...settings,
   }
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/main.ts")], {
+  const child = Bun.spawn([process.execPath, ...options, join(import.meta.dir, "../../src/main.ts")], {
     env: { PATH: String(process.env.PATH), HOST: "127.0.0.1", SERVICE_SECRET, DATA_DIR, ...rest },
     stdout: "pipe",
     stderr: "pipe",
@@ -53,11 +54,18 @@ async function failureOf(settings: Record<string, string>) {
 }
 
 async function untilItAnswers(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 400; attempt++) {
-    if (await fetch(`http://127.0.0.1:${port}/health`).catch(() => null)) return
-    await Bun.sleep(25)
-  }
-  throw new Error(`nothing answers on port ${port}`)
+  while (!(await answers(port))) await Bun.sleep(25)
+}
+
+async function untilItRefuses(port: number): Promise<void> {
+  while (await answers(port)) await Bun.sleep(25)
+}
+
+function answers(port: number): Promise<boolean> {
+  return fetch(`http://127.0.0.1:${port}/health`).then(
+    () => true,
+    () => false,
+  )
 }
 
 test("an invalid setting stops the start with one line that names it", async () => {
@@ -89,7 +97,7 @@ test.each(["SIGTERM", "SIGINT"] as const)("%s lets requests in progress finish",
   const port = await freePort()
   const DATA_DIR = newFolder()
   const key = await issueKey(DATA_DIR)
-  const child = start({ PORT: `${port}`, DATA_DIR })
+  const child = start({ PORT: `${port}`, DATA_DIR }, heldNotice)
   const log = follow(child.stderr)
   await untilItAnswers(port)
 
@@ -118,10 +126,12 @@ test.each(["SIGTERM", "SIGINT"] as const)("%s lets requests in progress finish",
   // Responses during shutdown ask clients to close kept-alive connections.
   const last = await fetch(`http://127.0.0.1:${port}/health`)
   expect(last.headers.get("connection")).toBe("close")
+  child.kill("SIGUSR2")
+  await untilItRefuses(port)
   socket.write('{"name":"a"}')
   expect(await answer.promise).toStartWith("HTTP/1.1 400")
   expect(await child.exited).toBe(0)
-  expect(await fetch(`http://127.0.0.1:${port}/health`).catch(() => "gone")).toBe("gone")
+  expect(await answers(port)).toBe(false)
 })
 
 /** Issues an API key for a new organization that has no chain to create a collection on. */

@@ -7,6 +7,7 @@ import { freePort } from "../../src/platform/free-port.ts"
 import { tiedToParent } from "../harness/child-process.ts"
 
 const root = join(import.meta.dir, "../..")
+const heldNotice = ["--preload", join(root, "test/harness/held-notice.ts")]
 const closers: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
@@ -105,18 +106,19 @@ test("an API that picks its own port has that port in every URL", async () => {
 
 test("an API that is asked to stop reports not ready before it rejects requests, and waits for no idle connection", async () => {
   const [port, operatorPort] = [await freePort(), await freePort()]
-  const child = start("src/main.ts", { PORT: String(port), OPERATOR_PORT: String(operatorPort) })
+  const settings = { PORT: String(port), OPERATOR_PORT: String(operatorPort) }
+  const child = start("src/main.ts", settings, heldNotice)
   const health = () => statusOf(port, "/health")
   while ((await health()) !== 200) await Bun.sleep(50)
   const idle = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } })
   closers.push(() => idle.end())
-  const begin = performance.now()
   child.kill("SIGTERM")
   while ((await statusOf(operatorPort, "/readyz")) !== 503) await Bun.sleep(10)
   expect(await health()).toBe(200)
+  child.kill("SIGUSR2")
+  // A stop that takes longer than ten seconds ends with 1.
   expect(await child.exited).toBe(0)
-  expect(performance.now() - begin).toBeLessThan(10_000)
-}, 20_000)
+})
 
 test("a worker whose providers have gone silent stops normally, and leaves its lanes to others", async () => {
   const silence = { has_fallen: false }
@@ -134,21 +136,19 @@ test("a worker whose providers have gone silent stops normally, and leaves its l
     const file = new Database(database, { readonly: true })
     const [lane] = file.query("select lease_owner from lanes").all() as { lease_owner: string | null }[]
     file.close()
-    return lane?.lease_owner !== null
+    return typeof lane?.lease_owner === "string"
   }
   while ((await statusOf(operatorPort, "/readyz")) !== 200 || !isHeld()) await Bun.sleep(50)
   silence.has_fallen = true
   await Bun.sleep(1_500)
-  const begin = performance.now()
   child.kill("SIGTERM")
   expect(await child.exited).toBe(0)
-  expect(performance.now() - begin).toBeLessThan(10_000)
   expect(isHeld()).toBe(false)
-}, 30_000)
+})
 
-function start(entry: string, settings: Record<string, string>) {
+function start(entry: string, settings: Record<string, string>, options: string[] = []) {
   const folder = mkdtempSync(join(tmpdir(), "process-"))
-  const child = Bun.spawn(tiedToParent([process.execPath, join(root, entry)]), {
+  const child = Bun.spawn(tiedToParent([process.execPath, ...options, join(root, entry)]), {
     cwd: folder,
     env: {
       PATH: process.env.PATH,
@@ -209,7 +209,7 @@ test("a process's files are readable by its own user only", async () => {
   const modes = readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777)
   expect(modes.length).toBeGreaterThan(0)
   expect(modes.filter((mode) => mode !== 0o600)).toEqual([])
-}, 20_000)
+})
 
 async function takenPort(): Promise<number> {
   const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
