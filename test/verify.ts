@@ -93,9 +93,11 @@ function installSystemPackages(): void {
     stderr: "inherit",
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
   } as const
-  Bun.spawnSync(["apt-get", "update", "-qq"], options)
+  // A new machine may still be installing something itself.
+  const aptGet = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300"]
+  Bun.spawnSync([...aptGet, "update"], options)
   const { exitCode } = Bun.spawnSync(
-    ["apt-get", "install", "-y", "-qq", "--no-install-recommends", ...missing],
+    [...aptGet, "install", "-y", "--no-install-recommends", ...missing],
     options,
   )
   if (exitCode !== 0) process.exit(1)

@@ -169,17 +169,17 @@ describe("the packed client", () => {
     test("runs as ES modules, without a bundler", async () => {
       const { page } = await newPage()
       await page.goto(`http://localhost:${server.port}/page`)
-      await page.locator("#told", { hasText: "u auth.unauthorized" }).waitFor({ timeout: 15_000 })
-    }, 30_000)
+      await page.locator("#told", { hasText: "u auth.unauthorized" }).waitFor()
+    }, 60_000)
 
     test("runs in a page on http, such as one that a phone opens on the developer's machine", async () => {
       const { page } = await newPage()
       // Browsers offer crypto.randomUUID only to pages on https or localhost.
       await page.addInitScript("delete Crypto.prototype.randomUUID")
       await page.goto(`http://localhost:${server.port}/page`)
-      await page.locator("#told:not(:empty)").waitFor({ timeout: 15_000 })
+      await page.locator("#told:not(:empty)").waitFor()
       expect(await page.locator("#told").textContent()).toBe("u auth.unauthorized")
-    }, 30_000)
+    }, 60_000)
   })
 })
 

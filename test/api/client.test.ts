@@ -43,6 +43,11 @@ const refuse =
       { error: { code, message: "No.", request_id: "req_1", doc_url: `http://docs.test/errors/${code}` } },
       { status, headers },
     )
+/** Refuses for a while, a moment before something happens. */
+const refuseBefore = (happen: () => void) => () => {
+  setTimeout(happen, 50)
+  return refuse(429, "rate_limit.exceeded", { "retry-after": "5" })()
+}
 const client = (patience_milliseconds = 10_000) =>
   createClient({ base_url: baseUrl(), token: "end_sk_test", patience_milliseconds })
 const createUnit = (api = client()) =>
@@ -169,11 +174,10 @@ describe("the TypeScript client", () => {
   })
 
   test("stops waiting when it is aborted", async () => {
-    answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "5" })]
     const abort = new AbortController()
+    answers = [refuseBefore(() => abort.abort())]
     const isLater = longAfter(abort.signal)
     const asked = client().GET("/v1/units", { signal: abort.signal })
-    setTimeout(() => abort.abort(), 50)
     expect(await asked.catch(({ name }) => name)).toBe("AbortError")
     expect(isLater()).toBe(false)
     expect(seen).toHaveLength(1)
@@ -182,10 +186,9 @@ describe("the TypeScript client", () => {
   test.each(["the page was left", { left: true }, undefined])(
     "rejects with the abort reason, whatever that is: %j",
     async (reason) => {
-      answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "5" })]
       const abort = new AbortController()
+      answers = [refuseBefore(() => abort.abort(reason))]
       const asked = client().GET("/v1/units", { signal: abort.signal })
-      setTimeout(() => abort.abort(reason), 50)
       expect(await asked.catch((error) => error)).toBe(abort.signal.reason)
       expect(seen).toHaveLength(1)
     },
@@ -251,7 +254,7 @@ describe("an event stream", () => {
   /** Returns the IDs of the first `count` events of a stream, or of as many as arrive within a while. */
   async function watched(count: number): Promise<string[]> {
     const ids: string[] = []
-    const signal = AbortSignal.timeout(20_000)
+    const signal = AbortSignal.timeout(50_000)
     for await (const { id } of client(0).events.stream({}, { signal })) if (ids.push(id) === count) break
     return ids
   }
@@ -261,14 +264,16 @@ describe("an event stream", () => {
     const tooMany = refuse(429, "rate_limit.exceeded", { "retry-after": "5" })
     answers = [message("e1"), unavailable, message("e2"), page, message("e3"), tooMany, message("e4")]
     expect(await watched(4)).toEqual(["e1", "e2", "e3", "e4"])
-  }, 30_000)
+  }, 60_000)
 
   test("ends at once when it is aborted, even while the service is unreachable", async () => {
     answers = [message("e1"), ...Array(9).fill(page)]
     const abort = new AbortController()
     const isLater = longAfter(abort.signal)
-    setTimeout(() => abort.abort(), 1_800)
-    for await (const { id } of client(0).events.stream({}, { signal: abort.signal })) expect(id).toBe("e1")
+    for await (const { id } of client(0).events.stream({}, { signal: abort.signal })) {
+      expect(id).toBe("e1")
+      setTimeout(() => abort.abort(), 1_800)
+    }
     expect([abort.signal.aborted, isLater()]).toEqual([true, false])
   }, 30_000)
 

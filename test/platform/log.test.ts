@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs"
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { sql } from "drizzle-orm"
@@ -37,23 +37,27 @@ test("logged lines are written when the process ends, and errors even when it is
     import { createLog } from "./src/platform/log.ts"
     const log = createLog("info")
     for (let number = 0; number < 50_000; number++) log.info({ number }, "said")
-    if (process.argv.at(-1) === "kill") {
-      log.error({}, "killed")
-      process.kill(process.pid, "SIGKILL")
-    }
-    throw new Error("nobody catches this")
   `
-  for (const ending of ["throw", "kill"]) {
-    const child = Bun.spawn([process.execPath, "-e", script, ending], {
-      cwd: dirname(dirname(import.meta.dir)),
-      stdout: "ignore",
-      stderr: "pipe",
-    })
-    const lines = (await child.stderr.text()).split("\n").filter((line) => line.startsWith("{"))
+  const folder = mkdtempSync(join(tmpdir(), "log-"))
+  const file = join(folder, "stderr")
+  for (const [ending, last] of [
+    ["process.exit(1)", "said"],
+    // The error is logged first so that Bun's report of the other one comes after a whole line.
+    ['log.error({}, "failed"); log.info({}, "went on"); throw new Error("nobody catches this")', "went on"],
+    ['log.error({}, "killed"); process.kill(process.pid, "SIGKILL")', "killed"],
+  ] as const) {
+    // This process could be held up for so long that lines are dropped, so another one reads the pipe.
+    const shell = ["sh", "-c", '"$@" 2>&1 >/dev/null | cat >"$0"', file]
+    const cwd = dirname(dirname(import.meta.dir))
+    await Bun.spawn([...shell, process.execPath, "-e", script + ending], { cwd }).exited
+    const lines = readFileSync(file, "utf8")
+      .split("\n")
+      .filter((line) => line.startsWith("{"))
     const numbers = lines.map((line) => JSON.parse(line).number)
     expect(numbers.slice(0, 50_000)).toEqual(Array.from({ length: 50_000 }, (_, number) => number))
-    expect(lines.at(-1)).toContain(ending === "kill" ? "killed" : "said")
+    expect(lines.at(-1)).toContain(`"message":"${last}"`)
   }
+  rmSync(folder, { recursive: true })
 })
 
 test("a log that nobody reads blocks nothing, and reports how many lines were dropped", async () => {
