@@ -10,7 +10,6 @@ import { chainSettings } from "../harness/chain-settings.ts"
 
 const address: Address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 const finality_depth = 4
-const timeout_milliseconds = 500
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -80,7 +79,7 @@ describe("a search through a collection's logs", () => {
       expect(chain.log_ranges.size()).toBe(next)
     }
     expect((await search()).map(({ blockNumber }) => blockNumber)).toEqual([95n, 4n])
-  })
+  }, 30_000)
 
   test("grows back to the configured range once the provider accepts it", async () => {
     const { chain, limits } = startChain({ log_range_blocks: 100, lowest_allowed: 0n, most_blocks: 10 }, [])
@@ -143,7 +142,7 @@ type Limits = {
   lowest_allowed: bigint
   most_blocks?: number
   most_logs?: number
-  /** Requests for more blocks than this exceed any timeout. */
+  /** Requests for more blocks than this get no response. */
   most_in_time?: number
   /** How long the response is for each log. */
   log_bytes?: number
@@ -176,7 +175,7 @@ function startChain(
       if (!isTaken) return refusal("range refused")
       if (range.last - range.first >= most_blocks)
         return refusal(`eth_getLogs is limited to a ${most_blocks} range`)
-      if (range.last - range.first >= most_in_time) await Bun.sleep(2 * timeout_milliseconds)
+      if (range.last - range.first >= most_in_time) await new Promise(() => {})
       const inRange = blocks.filter((block) => block >= range.first && block <= range.last)
       if (inRange.length > most_logs)
         return refusal("invalid params", `Query returned more than ${most_logs} results.`)
@@ -194,6 +193,8 @@ function startChain(
     finality_depth,
     log_range_blocks,
   }
+  // Short only where a timeout is awaited, as a busy machine exceeds it as well.
+  const timeout_milliseconds = most_in_time === Infinity ? 60_000 : 1_500
   const rpc = createRpc(config, createProviders(config, { timeout_milliseconds }).transport)
   return { chain: { config, rpc, log_ranges: createLogRanges(config) }, asked, limits, close }
 }

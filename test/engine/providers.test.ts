@@ -58,7 +58,7 @@ function clientOf(
       block_time_seconds,
       finality_depth,
     },
-    { timeout_milliseconds: 1_000, ...timing },
+    { timeout_milliseconds: 60_000, ...timing },
     places,
   )
   return { client: createPublicClient({ transport, cacheTime: 0 }), ...rest }

@@ -139,7 +139,7 @@ export async function sendAsAdmin(stage: Stage, data: Hex): Promise<void> {
 }
 
 export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 15_000
+  const deadline = performance.now() + 45_000
   while (!(await isSo())) {
     if (performance.now() > deadline) throw new Error("it did not happen in time")
     await Bun.sleep(30)

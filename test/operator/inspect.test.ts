@@ -9,6 +9,7 @@ import { startActor } from "../../src/engine/actors/runtime.ts"
 import { type InspectionFeed, startInspectionFeed } from "../../src/operator/inspection/feed.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { inTurn } from "../../src/platform/context.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { engines } from "../harness/engines.ts"
 import { claimRow } from "../harness/scene.ts"
@@ -198,7 +199,7 @@ describe("the inspector's receiver", () => {
 
   test("receives everything again after it or the feed was disconnected", async () => {
     const id = await pairedUnit()
-    const first = startFeed()
+    const first = startFeed([], await freePort())
     const before = receive(first)
     await before.until(stateIs(id, { pending: "issuing" }))
     await first.stop()
@@ -248,7 +249,7 @@ describe("the feed's page", () => {
 
   test("reconnects after the feed was down, and contacts no other host until its button is pressed", async () => {
     await pairedUnit()
-    const first = startFeed()
+    const first = startFeed([], await freePort())
     const visited = await browser.newPage()
     const { page, requested } = visited
     const contacted: string[] = [...requested]
