@@ -36,7 +36,7 @@ test("a provider whose response never ends is logged as a warning, and the proce
       /^provider number 1 in rpc_urls of chain 31337 failed \(.*timed out.*\); it is tried/,
     ),
   ])
-}, 10_000)
+}, 30_000)
 
 const refusals: Record<string, () => Response> = {
   "invalid project id": () => Response.json({ error: { code: -32_000, message: "invalid project id" } }),

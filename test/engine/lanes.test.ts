@@ -798,7 +798,7 @@ describe("a round that does not end", () => {
     while ((await hand.turn((t) => takeLease(t, id, next))) === null) await Bun.sleep(20)
     answer.resolve()
     await expect(round).rejects.toBeInstanceOf(LeaseLost)
-  }, 10_000)
+  }, 30_000)
 })
 
 describe("an unreachable provider", () => {

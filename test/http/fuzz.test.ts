@@ -51,7 +51,7 @@ beforeAll(async () => {
   for (let made = 0; made < 8; made++) visitors.push(await createVisitor(service, maker))
   publishable = await publishableKeyOf(service, maker)
   await furnish()
-}, 20_000)
+}, 120_000)
 afterAll(() => service.close())
 
 const successful = new Map<string, number>()

@@ -33,7 +33,7 @@ test(`random sequences of requests get the responses that the model predicts, wi
     }),
     { seed, numRuns: 40 },
   )
-}, 60_000)
+}, 120_000)
 
 /** What was covered: operations that succeeded, errors of writes, and replayed responses. */
 const seen = new Set<string>()
