@@ -188,10 +188,16 @@ function databaseUrl(environment: Environment, dataDir: string): string {
   // escape, node-postgres takes all of them literally.
   const isReadable = /%(?![0-9a-f]{2})/i.test(text) || isPercentEncoded(text)
   const isPostgres = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))
-  if (isPostgres && isReadable && !endsInPassword(text)) return text
+  if (isPostgres && isReadable && !endsInPassword(text)) return withStrictTls(text)
   throw new ConfigError(
     `DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database, ${signsOfPasswords}`,
   )
+}
+
+/** Names the weaker TLS modes as node-postgres takes them, which else writes eight lines on how to weaken them. */
+function withStrictTls(url: string): string {
+  if (/[?&]uselibpqcompat=true(&|$)/.test(url)) return url
+  return url.replace(/([?&]sslmode=)(prefer|require|verify-ca)(?=&|$)/, "$1verify-full")
 }
 
 function redisUrl(environment: Environment): string | null {

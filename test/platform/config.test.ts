@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
+import pg from "pg"
 import { baseUrl, type Config, type Environment, loadConfig } from "../../src/platform/config.ts"
 import { ConfigError } from "../../src/platform/config-error.ts"
 import { neverRotated } from "../harness/secret.ts"
@@ -122,6 +123,12 @@ describe("a valid value is accepted:", () => {
       "postgres://u:50%off@db:5432/service",
     ],
     ["DATABASE_URL", "postgresql://u@/s?host=/run", "database_url", "postgresql://u@/s?host=/run"],
+    [
+      "DATABASE_URL",
+      "postgres://u:p@db/s?sslmode=no-verify",
+      "database_url",
+      "postgres://u:p@db/s?sslmode=no-verify",
+    ],
     ["REDIS_URL", "redis://localhost:6379", "redis_url", "redis://localhost:6379"],
     ["REDIS_URL", "rediss://u:p@cache:6380/1", "redis_url", "rediss://u:p@cache:6380/1"],
     ["REDIS_URL", "redis://:50%25off@cache:6379", "redis_url", "redis://:50%25off@cache:6379"],
@@ -496,3 +503,21 @@ function complaintAbout(environment: Environment): string {
 function shown(text: string): string {
   return text.length > 48 ? `${text.slice(0, 12)}… (${text.length} characters)` : JSON.stringify(text)
 }
+
+test.each(["prefer", "require", "verify-ca"])(
+  "sslmode=%s is taken as verify-full, as the driver takes it, but without its warning",
+  (mode) => {
+    const DATABASE_URL = `postgres://u:p@db/s?sslmode=${mode}&application_name=api`
+    const { database_url } = loadConfig({ SERVICE_SECRET, DATABASE_URL })
+    expect(database_url).toBe("postgres://u:p@db/s?sslmode=verify-full&application_name=api")
+    const warn = spyOn(process, "emitWarning")
+    expect(() => new pg.Client(database_url)).not.toThrow()
+    expect(warn).not.toHaveBeenCalled()
+    warn.mockRestore()
+  },
+)
+
+test("sslmode keeps the meaning that it has for libpq where the URL asks for that", () => {
+  const DATABASE_URL = "postgres://u:p@db/s?sslmode=require&uselibpqcompat=true"
+  expect(loadConfig({ SERVICE_SECRET, DATABASE_URL }).database_url).toBe(DATABASE_URL)
+})
