@@ -177,14 +177,25 @@ async function checkContent(container: Container): Promise<void> {
   if (!Bun.deepEquals(inside, [...wanted, "node_modules", "sbom.cdx.json"].sort()))
     fail(`${container.image} holds ${inside.join(", ")}`)
   const { dependencies, devDependencies } = await Bun.file(join(root, "package.json")).json()
-  const isInside = (name: string) =>
-    existsSync(join(container.folder, container.settings.WorkingDir, "node_modules", name))
+  const packages = join(container.folder, container.settings.WorkingDir, "node_modules")
+  const isInside = (name: string) => existsSync(join(packages, name))
   const missing = Object.keys(dependencies).filter((name) => !isInside(name))
-  const needless = Object.keys(devDependencies).filter(isInside)
+  const needed = neededIn(packages)
+  const needless = Object.keys(devDependencies).filter((name) => isInside(name) && !needed.has(name))
   if (missing.length > 0) fail(`${container.image} lacks ${missing.join(", ")}`)
   if (needless.length > 0)
     fail(`${container.image} holds ${needless.join(", ")}, which only development needs`)
   say(`${container.image} runs as ${container.settings.User} and holds nothing that only development needs`)
+}
+
+/** What the packages of a folder name as their own dependencies: a package of development may be one of them. */
+function neededIn(packages: string): Set<string> {
+  const files = ["*/package.json", "@*/*/package.json"].flatMap((each) => [
+    ...new Bun.Glob(each).scanSync(packages),
+  ])
+  const dependencies = (file: string) =>
+    Object.keys(JSON.parse(readFileSync(join(packages, file), "utf8")).dependencies ?? {})
+  return new Set(files.flatMap(dependencies))
 }
 
 /** The commands that an operator runs in a container: the deployment of the factory and the operator CLI. */
