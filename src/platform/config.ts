@@ -194,7 +194,7 @@ function databaseUrl(environment: Environment, dataDir: string): string {
   )
 }
 
-/** Names the weaker TLS modes as node-postgres takes them, which else writes eight lines on how to weaken them. */
+/** Replaces the TLS modes that node-postgres takes as `verify-full`, but only after a warning of eight lines. */
 function withStrictTls(url: string): string {
   if (/[?&]uselibpqcompat=true(&|$)/.test(url)) return url
   return url.replace(/([?&]sslmode=)(prefer|require|verify-ca)(?=&|$)/, "$1verify-full")

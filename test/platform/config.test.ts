@@ -484,6 +484,24 @@ test("a server on all interfaces is printed as localhost, and one on an IPv6 add
   expect(baseUrl("10.0.0.1", 80)).toBe("http://10.0.0.1:80")
 })
 
+test.each(["prefer", "require", "verify-ca"])(
+  "sslmode=%s is taken as verify-full, as the driver takes it, but without its warning",
+  (mode) => {
+    const DATABASE_URL = `postgres://u:p@db/s?sslmode=${mode}&application_name=api`
+    const { database_url } = loadConfig({ SERVICE_SECRET, DATABASE_URL })
+    expect(database_url).toBe("postgres://u:p@db/s?sslmode=verify-full&application_name=api")
+    const warn = spyOn(process, "emitWarning")
+    expect(() => new pg.Client(database_url)).not.toThrow()
+    expect(warn).not.toHaveBeenCalled()
+    warn.mockRestore()
+  },
+)
+
+test("sslmode keeps the meaning that it has for libpq where the URL asks for that", () => {
+  const DATABASE_URL = "postgres://u:p@db/s?sslmode=require&uselibpqcompat=true"
+  expect(loadConfig({ SERVICE_SECRET, DATABASE_URL }).database_url).toBe(DATABASE_URL)
+})
+
 /** The rate limits if one variable is set. */
 function limitsWith(name: keyof Config["rate_limits"], requests: number, seconds: number) {
   return { ...loadConfig({ SERVICE_SECRET }).rate_limits, [name]: { requests, seconds } }
@@ -503,21 +521,3 @@ function complaintAbout(environment: Environment): string {
 function shown(text: string): string {
   return text.length > 48 ? `${text.slice(0, 12)}… (${text.length} characters)` : JSON.stringify(text)
 }
-
-test.each(["prefer", "require", "verify-ca"])(
-  "sslmode=%s is taken as verify-full, as the driver takes it, but without its warning",
-  (mode) => {
-    const DATABASE_URL = `postgres://u:p@db/s?sslmode=${mode}&application_name=api`
-    const { database_url } = loadConfig({ SERVICE_SECRET, DATABASE_URL })
-    expect(database_url).toBe("postgres://u:p@db/s?sslmode=verify-full&application_name=api")
-    const warn = spyOn(process, "emitWarning")
-    expect(() => new pg.Client(database_url)).not.toThrow()
-    expect(warn).not.toHaveBeenCalled()
-    warn.mockRestore()
-  },
-)
-
-test("sslmode keeps the meaning that it has for libpq where the URL asks for that", () => {
-  const DATABASE_URL = "postgres://u:p@db/s?sslmode=require&uselibpqcompat=true"
-  expect(loadConfig({ SERVICE_SECRET, DATABASE_URL }).database_url).toBe(DATABASE_URL)
-})
