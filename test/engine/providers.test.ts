@@ -104,6 +104,16 @@ describe("the next provider is asked if the first one's response is no answer:",
       expect(await clientOf([broken, good]).client.getBlockNumber()).toBe(7n)
     })
 
+  test("the status 500 with a body that never ends, of which only a little is read", async () => {
+    const page = new Uint8Array(1_024 * 1_024).fill(32)
+    const pages = () => new ReadableStream({ pull: (body) => body.enqueue(page) })
+    const broken = startProvider(() => new Response(pages(), { status: 500 }))
+    const answer = await clientOf([broken], { timeout_milliseconds: 2_000 })
+      .client.getBlockNumber()
+      .catch((error) => error)
+    expect(answer.details).toStartWith("HTTP 500: ")
+  })
+
   const status = fc.integer({ min: 400, max: 599 })
   const code = fc.integer({ min: -33_000, max: 5_000 }).filter((number) => number !== 3)
   const riddle = fc

@@ -1,4 +1,5 @@
 import { BaseError, HttpRequestError, http, RpcRequestError } from "viem"
+import { readBounded } from "../../platform/bounded-body.ts"
 import type { Places } from "../../platform/places.ts"
 import { isRevert, rawMessage, wordsIn } from "./rpc.ts"
 import { classifySendError, type SendVerdict } from "./send-errors.ts"
@@ -22,7 +23,8 @@ export function createEndpoint(url: string, timeoutMilliseconds: number, places:
     // viem would accept a JSON-RPC error as the node's answer under any HTTP status.
     async onFetchResponse(response) {
       if (response.ok) return
-      const details = `HTTP ${response.status}: ${wordsOf(await response.text())}`
+      const { text } = await readBounded(response, mostErrorBytes)
+      const details = `HTTP ${response.status}: ${wordsOf(text)}`
       throw new HttpRequestError({ url, status: response.status, details })
     },
   })({})
@@ -38,6 +40,9 @@ export function createEndpoint(url: string, timeoutMilliseconds: number, places:
     return result
   }
 }
+
+/** viem limits only the bodies that it reads itself. */
+const mostErrorBytes = 64 * 1_024
 
 /** Returns options that apply the timeout to the whole response: viem's own ends with the headers. */
 export function endingAfter(timeout: number) {

@@ -51,15 +51,25 @@ async function fetchSimulated(url: string | URL | Request, init?: RequestInit): 
   })
 }
 
-/** Without a stream, which would be read on the real event loop. */
+/** Without a real stream, which would be read on the real event loop. Only the body of an error is read piece by piece. */
 function responseOf({ status, body }: { status: number; body: string }): Response {
+  const ok = status < 300
   return {
-    ok: status < 300,
+    ok,
     status,
     statusText: "",
     headers: new Headers({ "content-type": "application/json" }),
-    body: null,
+    body: ok ? null : inOnePiece(body),
     text: async () => body,
     json: async () => JSON.parse(body),
   } as Response
+}
+
+function inOnePiece(text: string): Response["body"] {
+  const pieces = [new TextEncoder().encode(text)]
+  const read = async () => {
+    const value = pieces.shift()
+    return { value, done: value === undefined }
+  }
+  return { getReader: () => ({ read, cancel: async () => {} }) } as unknown as Response["body"]
 }
