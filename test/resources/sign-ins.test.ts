@@ -78,6 +78,28 @@ test.each([
   },
 )
 
+test("a JWKS that is longer than 256 KiB is not read: each token would cost time with all of it", async () => {
+  const filler = { kty: "oct", k: "A".repeat(256 * 1_024) }
+  const { maker, sign } = await brand(filler)
+  expect(await claim(maker, await sign("one"))).toEqual([503, "internal.error"])
+})
+
+test("a token that fits more than 20 keys must name one of them", async () => {
+  const { maker, published, sign } = await brand()
+  const { publicKey } = await generateKeyPair("ES256", { extractable: true })
+  const strange = await exportJWK(publicKey)
+  published.keys?.unshift(...Array.from({ length: 19 }, () => strange))
+  expect(await claim(maker, await sign(undefined))).toEqual([201, null])
+  published.keys?.unshift(strange)
+  setSystemTime(Date.now() + 31_000)
+  // The keys are fetched again for a token that names an unknown one.
+  expect(await claim(maker, await sign("unknown"))).toEqual([400, "validation.failed"])
+  expect(await claim(maker, await sign("one"))).toEqual([201, null])
+  expect(await refusalOf(maker, await sign(undefined))).toEqual([
+    "is not accepted: it must have the kid of one key: more than 20 of the organization's sign-in fit it",
+  ])
+})
+
 test("a token of an RSA key that is too short is rejected on its field", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 1024 })
   const { maker } = await brand({ ...publicKey.export({ format: "jwk" }), kid: "short", alg: "RS256" })

@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm"
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   errors,
   type JWK,
   type JWTPayload,
@@ -12,6 +13,7 @@ import {
 } from "jose"
 import { type IdentitySettings, identityTokenUses, organizations } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
+import { readBounded } from "../../platform/bounded-body.ts"
 import type { Caller } from "../../platform/caller.ts"
 import type { Context } from "../../platform/context.ts"
 import { ApiError, fieldError } from "../../platform/errors.ts"
@@ -98,6 +100,10 @@ const MAX_LIFETIME_SECONDS = 600
 /** How far the clocks of the sign-in and of this service may differ. */
 const CLOCK_TOLERANCE_SECONDS = 5
 const JWKS_TIMEOUT_MILLISECONDS = 3_000
+/** More than hundreds of keys need; each token costs time with all of it. */
+const MAX_JWKS_BYTES = 256 * 1_024
+/** How many keys are tried for a token that does not say which one signed it. */
+const MAX_TRIED_KEYS = 20
 const rsaAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
 const curveAlgorithms: Record<string, string[]> = {
   prime256v1: ["ES256"],
@@ -186,7 +192,12 @@ async function verifiedByAny(
     return (await jwtVerify(token, keys, expected)).payload
   } catch (error) {
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    let tried = 0
     for await (const key of error) {
+      if (tried++ === MAX_TRIED_KEYS)
+        throw refused(
+          `it must have the kid of one key: more than ${MAX_TRIED_KEYS} of the organization's sign-in fit it`,
+        )
       const payload = await payloadBy(token, key, expected)
       if (payload) return payload
     }
@@ -248,10 +259,21 @@ function keySetOf(url: string): KeySet {
   const known = keySets.get(url)
   if (known) return known
   if (keySets.size >= MAX_KEY_SETS) keySets.clear()
-  const keys = createRemoteJWKSet(new URL(url), { timeoutDuration: JWKS_TIMEOUT_MILLISECONDS })
+  const keys = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: JWKS_TIMEOUT_MILLISECONDS,
+    [customFetch]: fetchBounded,
+  })
   const made: KeySet = { keys, failure: null }
   keySets.set(url, made)
   return made
+}
+
+async function fetchBounded(url: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(url, init)
+  const { text, is_whole } = await readBounded(response, response.status === 200 ? MAX_JWKS_BYTES : 0)
+  if (response.status !== 200) throw new Error(`its status is ${response.status} and not 200`)
+  if (!is_whole) throw new Error(`the response is longer than ${MAX_JWKS_BYTES / 1_024} KiB`)
+  return new Response(text)
 }
 
 function publicKeyOf(text: string): KeyObject {
