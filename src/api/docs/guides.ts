@@ -4,6 +4,7 @@ import { verdictAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
 import { writeTamperOrder } from "../../engine/sun/encoding/write-order.ts"
 import type { Config } from "../../platform/config.ts"
 import { eventTypesMarkdown } from "./event-types.ts"
+import { walletRefusalsMarkdown } from "./wallet-refusals.ts"
 import { stepTexts } from "./write-order-texts.ts"
 
 /**
@@ -23,6 +24,7 @@ export function guidesFor(config: Pick<Config, "api_base_url">): Guide[] {
           `1. \`${step}\`${slot === undefined ? "" : ` of slot ${slot}`}: ${stepTexts[step]}`,
       )
       .join("\n"),
+    wallet_refusals: walletRefusalsMarkdown(),
     verdicts: Object.entries(verdictAdvice)
       .map(([verdict, advice]) => `- \`${verdict}\`: ${advice}`)
       .join("\n"),
