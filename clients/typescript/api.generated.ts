@@ -990,7 +990,7 @@ export interface components {
              */
             unit_id: string;
             /**
-             * @description The status. `claiming`: on its way to the chain, or waiting for the recipient's wallet. `claimed`: confirmed by the chain; final. `expired`: the wallet did not send the transaction in time, so the unit can still be claimed; final. `failed`: it can no longer succeed; `failure` says why; final.
+             * @description The status. `claiming`: on its way to the chain, or waiting for the recipient's wallet. `claimed`: confirmed by the chain; final. `expired`: the transaction was in no block by `expires_at`, so the unit can still be claimed; final. `failed`: it can no longer succeed; `failure` says why; final.
              * @enum {string}
              */
             status: "claiming" | "claimed" | "expired" | "failed";
@@ -1011,7 +1011,7 @@ export interface components {
             failure: components["schemas"]["Failure"] | null;
             /**
              * Format: date-time
-             * @description Until when the transaction can be sent; null if the service sends it.
+             * @description Until when the transaction must be in a block; null if the service sends it.
              */
             expires_at: string | null;
             /**
@@ -1660,7 +1660,7 @@ export interface components {
              */
             unit_id: string;
             /**
-             * @description The status. `prepared`: waiting for the owner's wallet, or on its way to the chain. `confirmed`: confirmed by the chain; final. `expired`: the wallet did not send the transaction in time, so the owner stays the same; final. `failed`: it can no longer succeed; `failure` says why; final.
+             * @description The status. `prepared`: waiting for the owner's wallet, or on its way to the chain. `confirmed`: confirmed by the chain; final. `expired`: the transaction was in no block by `expires_at`, so the owner stays the same; final. `failed`: it can no longer succeed; `failure` says why; final.
              * @enum {string}
              */
             status: "prepared" | "confirmed" | "expired" | "failed";

@@ -48,7 +48,7 @@ export const claimResource = Type.Object(
     status: status(claimStatuses, {
       claiming: "on its way to the chain, or waiting for the recipient's wallet.",
       claimed: "confirmed by the chain; final.",
-      expired: "the wallet did not send the transaction in time, so the unit can still be claimed; final.",
+      expired: "the transaction was in no block by `expires_at`, so the unit can still be claimed; final.",
       failed: "it can no longer succeed; `failure` says why; final.",
     }),
     execution,
@@ -62,7 +62,7 @@ export const claimResource = Type.Object(
     failure,
     expires_at: described(
       nullable(instant),
-      "Until when the transaction can be sent; null if the service sends it.",
+      "Until when the transaction must be in a block; null if the service sends it.",
     ),
     created_at: createdAt,
     updated_at: updatedAt,

@@ -33,7 +33,7 @@ export const transferResource = Type.Object(
     status: status(transferStatuses, {
       prepared: "waiting for the owner's wallet, or on its way to the chain.",
       confirmed: "confirmed by the chain; final.",
-      expired: "the wallet did not send the transaction in time, so the owner stays the same; final.",
+      expired: "the transaction was in no block by `expires_at`, so the owner stays the same; final.",
       failed: "it can no longer succeed; `failure` says why; final.",
     }),
     sender: described(address, "The owner, the only address that can send the transaction."),
