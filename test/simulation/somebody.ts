@@ -1,4 +1,5 @@
 import { type Asking, type Stage, until } from "./asking.ts"
+import { untilIssued } from "./collections.ts"
 import { Forgotten, read } from "./errands.ts"
 import type { Person } from "./people.ts"
 import type { Stream } from "./streams.ts"
@@ -15,16 +16,11 @@ export async function somebody(stage: Stage, chance: Stream, asking: Asking): Pr
   if (pairedUnits().length === 0) return null
   const { played, unit_id } = chance.pick(pairedUnits())
 
-  const readUnit = () => read<Unit>(stage, played.key, `/v1/units/${unit_id}`)
-  await until(stage, async () => (await readUnit()).collection?.token.status === "active")
-  const { chip_id, ownership } = await readUnit()
+  await untilIssued(stage, played, unit_id)
+  const { chip_id, ownership } = await read<Unit>(stage, played.key, `/v1/units/${unit_id}`)
   if (chip_id === null) throw new Forgotten(unit_id)
   const person = { ...stage, chance, played, unit_id, chip_id, asking }
   return { person, isOwned: ownership.owner !== null }
 }
 
-type Unit = {
-  chip_id: string | null
-  collection: { token: { status: string } } | null
-  ownership: { owner: string | null }
-}
+type Unit = { chip_id: string | null; ownership: { owner: string | null } }
