@@ -118,7 +118,7 @@ test("an API that is asked to stop reports not ready before it rejects requests,
   child.kill("SIGUSR2")
   // A stop that takes longer than ten seconds ends with 1.
   expect(await child.exited).toBe(0)
-})
+}, 60_000)
 
 test("a worker whose providers have gone silent stops normally, and leaves its lanes to others", async () => {
   const silence = { has_fallen: false }
@@ -144,7 +144,7 @@ test("a worker whose providers have gone silent stops normally, and leaves its l
   child.kill("SIGTERM")
   expect(await child.exited).toBe(0)
   expect(isHeld()).toBe(false)
-})
+}, 60_000)
 
 function start(entry: string, settings: Record<string, string>, options: string[] = []) {
   const folder = mkdtempSync(join(tmpdir(), "process-"))
@@ -209,7 +209,7 @@ test("a process's files are readable by its own user only", async () => {
   const modes = readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777)
   expect(modes.length).toBeGreaterThan(0)
   expect(modes.filter((mode) => mode !== 0o600)).toEqual([])
-})
+}, 60_000)
 
 async function takenPort(): Promise<number> {
   const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
