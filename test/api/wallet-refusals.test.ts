@@ -73,11 +73,9 @@ async function shownTo(from: Hex, functionName: string, args: readonly unknown[]
   const data = encodeFunctionData({ abi: collectionAbi, functionName, args } as Parameters<
     typeof encodeFunctionData
   >[0])
-  const failure = await chain.client.estimateGas({ account: from, to: collection.address, data }).catch(same)
+  const failure = await chain.client
+    .estimateGas({ account: from, to: collection.address, data })
+    .catch((error) => error)
   const cause = failure instanceof BaseError ? (failure.walk() as { data?: string }) : {}
   return cause.data?.slice(0, 10) ?? "nothing"
-}
-
-function same(error: unknown): unknown {
-  return error
 }

@@ -1,4 +1,5 @@
 import { Webhook } from "standardwebhooks"
+import { readBounded } from "../../src/platform/bounded-body.ts"
 import { AddressRefused, checkedAddresses, type Resolve } from "../../src/platform/public-address.ts"
 
 /** What is sent where, and the secrets that sign it, newest first. */
@@ -104,17 +105,8 @@ const mostAnswerBytes = 64 * 1_024
  * Reads a little of the response body, so that the connection can be reused; the status decides. A body that is long,
  * endless, broken or late is discarded.
  */
-async function readALittle({ body }: Response): Promise<void> {
-  if (!body) return
-  const reader = body.getReader()
-  try {
-    for (let read = 0; read < mostAnswerBytes; ) {
-      const { value, done } = await reader.read()
-      if (done) return
-      read += value.byteLength
-    }
-    await reader.cancel()
-  } catch {}
+async function readALittle(response: Response): Promise<void> {
+  await readBounded(response, mostAnswerBytes).catch(() => {})
 }
 
 /** Applies the timeout to DNS resolution, too. */

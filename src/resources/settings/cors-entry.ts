@@ -38,8 +38,9 @@ export function entriesFor(origin: string): string[] {
   return [origin, `${protocol}//${hostname}:*`, ...domains]
 }
 
-/** `https://`, the longest host name (RFC 1123, 2.1) and a port. */
-const mostCharacters = "https://".length + 253 + ":65535".length
+/** The longest host name (RFC 1123, 2.1). */
+const hostCharacters = 253
+const mostCharacters = "https://".length + hostCharacters + ":65535".length
 
 type Read = { entry: string } | { refused: string }
 
@@ -87,7 +88,7 @@ function originOf(address: string): string | null {
   if (!url || url.port === "0") return null
   const typed = address.replace(/^https?:\/\//, "").replace(/:\d+$/, "")
   if (url.hostname.startsWith("[")) return url.origin
-  if (typed !== url.hostname || typed.length > 253) return null
+  if (typed !== url.hostname || typed.length > hostCharacters) return null
   const isName = typed.split(".").every((label) => /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/.test(label))
   return isName ? url.origin : null
 }
