@@ -10,6 +10,7 @@ import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { organizationsWithEventsAfter } from "../../src/resources/events/service.ts"
 import {
   createWebhookEndpoint,
   createWebhookReplay,
@@ -107,7 +108,7 @@ const sortsFew =
 const ofLittle =
   /\b(events_unnumbered|effects_one_open_per_invoke|webhook_endpoints_(replaying|retrying|deleted)|receipt_keys(_pkey)?)\b/
 
-/** A stream never ends, so it is not executed here; it uses the statements of `listEvents`. */
+/** A stream never ends, so it is not executed here; its own statement is, and the others are those of `listEvents`. */
 const ending = routes.filter(({ run }) => run.kind !== "stream")
 
 type Asked = Pick<Watched, "text" | "params">
@@ -188,6 +189,7 @@ async function askEverything(engine: Engine): Promise<Seen> {
   await fireTimers(context)
   await reapExpired(context)
   await askAsDeliverer(context, maker)
+  await organizationsWithEventsAfter(context.db.read, [maker.caller.organization_id, newId()], 1)
   const explain = await explainOn(engine, service)
   return {
     exchanges,

@@ -16,6 +16,7 @@ import {
   startService,
 } from "../harness/api.ts"
 import { awakeUntilSettled } from "../harness/awake.ts"
+import { until } from "../harness/engine.ts"
 import { engines } from "../harness/engines.ts"
 import { activeCollection } from "../harness/services.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
@@ -173,6 +174,26 @@ test("a reader that connects while keys are being checked is not taken for one w
   join(first)
   for (const { promise } of looks) await promise
   expect(ended).toEqual([])
+  for (const leave of leaves) leave()
+})
+
+test("a stream is not woken by the events of other organizations", async () => {
+  const other = await createCustomer(service)
+  const watch = feedWatchOf({ ...service.context })
+  const told = { mine: 0, other: 0 }
+  const leaves = [customer, other].map(({ caller }) => {
+    const grown = () => {
+      told[caller === customer.caller ? "mine" : "other"] += 1
+    }
+    return watch.add({ ...caller, grown, end() {} })
+  })
+  // The first look wakes everybody, since it cannot know what is new.
+  await until(async () => told.other > 0)
+  await activeCollection(service.behind, other.caller)
+  await until(async () => told.other > 1)
+  expect(told.mine).toBe(1)
+  await makeUnit()
+  await until(async () => told.mine > 1)
   for (const leave of leaves) leave()
 })
 

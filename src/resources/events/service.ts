@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNotNull, lt } from "drizzle-orm"
+import { and, asc, desc, eq, gt, inArray, isNotNull, lt } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type EventRow, events } from "../../db/event-schema.ts"
 import { type Page, type PageOf, pageOf } from "../../db/page.ts"
@@ -81,6 +81,17 @@ const nextEvents = query((db, { position, limit, ...given }: Given<Wanted & Next
     .orderBy(asc(events.position))
     .limit(limit),
 )
+
+/** Returns which of some organizations have events after a position. */
+export async function organizationsWithEventsAfter(
+  queries: Queries,
+  organizationIds: string[],
+  position: number,
+): Promise<Set<string>> {
+  const isOne = and(inArray(events.organization_id, organizationIds), gt(events.position, position))
+  const rows = await queries.selectDistinct({ id: events.organization_id }).from(events).where(isOne)
+  return new Set(rows.map(({ id }) => id))
+}
 
 /** Returns the position of the event `after`; 0 for `0`. Throws `validation.failed` on `after`. */
 export async function positionAfter(queries: Queries, caller: Caller, after: string): Promise<number> {

@@ -5,13 +5,14 @@ import type { Context } from "../../platform/context.ts"
 import { loggable } from "../../platform/log.ts"
 import { eventsQueue } from "../../platform/queues.ts"
 import { admittedApiKeys } from "../credentials/held-key.ts"
+import { organizationsWithEventsAfter } from "./service.ts"
 
 /** A reader of the feed as it grows. */
 type Reader = { organization_id: string; credential_id: string; grown(): void; end(): void }
 
 /**
- * Notifies all readers in this process that the feed has grown: on a wake-up, or by one query a second for all of them.
- * Ends a reader once its key would be rejected. Does nothing without readers.
+ * Notifies the readers in this process whose organization has new events: it looks on a wake-up, or once a second, with
+ * the same few queries for all of them. Ends a reader once its key would be rejected. Does nothing without readers.
  */
 type FeedWatch = { add(reader: Reader): () => void; readersOf(organizationId: string): number }
 
@@ -30,7 +31,7 @@ function createFeedWatch(context: Context): FeedWatch {
   const readers = new Set<Reader>()
   let stopListening: (() => void) | undefined
   let timer: Timer | undefined
-  let lastPosition = 0
+  let lastPosition: number | null = null
   let isLooking = false
   let isWanted = false
 
@@ -39,13 +40,23 @@ function createFeedWatch(context: Context): FeedWatch {
       await endRefused()
       await numberEvents(context, null)
       const [feed] = await context.db.read.select().from(eventFeeds).where(eq(eventFeeds.name, "events"))
-      if (feed && feed.last_position !== lastPosition) {
-        lastPosition = feed.last_position
-        for (const reader of readers) reader.grown()
-      }
+      if (!feed || feed.last_position === lastPosition) return
+      const grown = await organizationsGrownTo(feed.last_position)
+      lastPosition = feed.last_position
+      for (const reader of readers) if (grown.has(reader.organization_id)) reader.grown()
     } catch (error) {
       context.log.debug(loggable(error), "the feed of events could not be read; it is tried again")
     }
+  }
+
+  /**
+   * Returns the readers' organizations that have events after the last look; all of them at the first look, or if the
+   * feed was set back. A reader that joins meanwhile is not among them: it reads by itself what is there.
+   */
+  async function organizationsGrownTo(position: number): Promise<Set<string>> {
+    const ids = [...new Set([...readers].map(({ organization_id }) => organization_id))]
+    if (lastPosition === null || position < lastPosition) return new Set(ids)
+    return await organizationsWithEventsAfter(context.db.read, ids, lastPosition)
   }
 
   async function endRefused(): Promise<void> {
@@ -71,6 +82,7 @@ function createFeedWatch(context: Context): FeedWatch {
   function start(): void {
     stopListening = context.onWake(eventsQueue, lookSoon)
     timer = setInterval(lookSoon, lookMilliseconds)
+    lastPosition = null
   }
 
   function stop(): void {
