@@ -76,8 +76,17 @@ function pageAt(site: DocsPage[], address: string, accept: string): PageAnswer {
   if (!page) throw new ApiError("not_found.resource")
   const isMarkdown = address.endsWith(".md") || (!wantsHtml(accept) && accept.includes("text/markdown"))
   if (isMarkdown) return text(page.markdown, "text/markdown")
-  return htmlAnswer(docsHtml(site, { ...page, content: renderMarkdown(page.markdown) }))
+  return htmlAnswer(htmlOf(site, page))
 }
+
+/** Rendering takes milliseconds, in which a process does nothing else, and anybody may ask for any page. */
+function htmlOf(site: DocsPage[], page: DocsPage): string {
+  const html = rendered.get(page) ?? docsHtml(site, { ...page, content: renderMarkdown(page.markdown) })
+  rendered.set(page, html)
+  return html
+}
+
+const rendered = new WeakMap<DocsPage, string>()
 
 function searchAnswer(site: DocsPage[], question: string): PageAnswer {
   const found = search(site, question)
