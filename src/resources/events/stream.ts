@@ -44,10 +44,8 @@ export function streamEvents(
           position: seen,
           limit: pageSize,
         })
-        for (const row of rows) {
-          if (isOver) return
-          yield messageOf(row)
-        }
+        if (isOver) return
+        if (rows.length > 0) yield rows.map(messageOf).join("")
         seen = rows.at(-1)?.position ?? seen
         if (performance.now() - commentedAt >= commentMilliseconds) {
           yield ": still here\n\n"
