@@ -201,7 +201,12 @@ describe("a provider that is slow", () => {
 
   test("is still listened to if the next one fails or is slower", async () => {
     for (const other of [fails(500), isSilent]) {
-      const [slow, second] = [startProvider(slowly(60, "0x7")), startProvider(other)]
+      const second = startProvider(other)
+      const slow = startProvider(async (call) => {
+        await until(() => second.asked.length > 0)
+        await Bun.sleep(50)
+        return says("0x7")(call)
+      })
       const { client } = clientOf([slow, second], { patience_milliseconds: 10 })
       expect(await client.getBlockNumber()).toBe(7n)
       expect(second.asked).toHaveLength(1)
