@@ -10,13 +10,13 @@ export function connectRedis(url: string, patienceMilliseconds: number): Redis {
     // A server that vanished silently would make each command time out and keep its connection.
     socketTimeout: silenceMilliseconds,
   }
-  return quiet(new (loadRedis())(url, { ...usual, ...impatience }))
+  return keepToDatabase(quiet(new (loadRedis())(url, { ...usual, ...impatience })))
 }
 
 /** Connects for commands that wait for Redis indefinitely, as BullMQ's workers do. */
 export function connectWaitingRedis(url: string): Redis {
   const patience = { maxRetriesPerRequest: null, socketTimeout: longSilenceMilliseconds }
-  return quiet(new (loadRedis())(url, { ...usual, ...patience }))
+  return keepToDatabase(quiet(new (loadRedis())(url, { ...usual, ...patience })))
 }
 
 const silenceMilliseconds = 2_000
@@ -26,6 +26,24 @@ const longSilenceMilliseconds = 15_000
 /** Loads the client, which takes 3 MB of memory, only if Redis is used. */
 function loadRedis() {
   return (require("ioredis") as typeof import("ioredis")).Redis
+}
+
+/**
+ * Treats a Redis without the URL's database as one that is away. The client would go on in database 0, which may belong
+ * to somebody else; and so would the further connections that BullMQ makes of this one.
+ */
+function keepToDatabase(redis: Redis): Redis {
+  redis.on("error", (error) => {
+    if (isDatabaseRefused(error)) redis.disconnect(true)
+  })
+  const duplicate = redis.duplicate.bind(redis)
+  redis.duplicate = (options) => keepToDatabase(duplicate(options))
+  return redis
+}
+
+/** As worded by Redis and Valkey, also in cluster mode and for a user who may not select. */
+function isDatabaseRefused({ name, message }: Error): boolean {
+  return name === "ReplyError" && /\b(DB index|select)\b/i.test(message)
 }
 
 /** Logs once when Redis goes away, with the consequence, and once when it is back. */

@@ -111,6 +111,23 @@ describe("wake-ups over Redis", () => {
     expect(warned).toEqual(["Redis refuses commands; workers look for work without wake-ups"])
   }, 20_000)
 
+  test("go to no other database of a Redis that lacks the URL's, which counts as away", async () => {
+    const server = await redis()
+    const told = Promise.withResolvers<object>()
+    const warn = (fields: object) => told.resolve(fields)
+    const wakeUps = opened(createRedisWakeUps(`${server.url}/99`, { ...silent, warn }))
+    wakeUps.onWake("timers", () => {})
+    expect(await told.promise).toEqual({ error: "ERR DB index is out of range" })
+    for (let number = 0; number < 20; number++) {
+      wakeUps.wake(`queue ${number}`)
+      await Bun.sleep(50)
+    }
+    expect(await server.keys()).toEqual([])
+    const connection = connectWaitingRedis(server.url)
+    expect(await connection.client("LIST")).not.toMatch(/cmd=(bzpopmin|xread|evalsha)/)
+    connection.disconnect()
+  }, 20_000)
+
   test("rejected by a full Redis leave nothing in memory", async () => {
     const server = await redis()
     let isRefused = false
