@@ -112,6 +112,37 @@ describe("work whose result was given, that reverts after a reorganization and i
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
   }, 30_000)
 
+  test("is repeated if another collection's unit, with which the desk claimed it, is somebody else's for good", async () => {
+    const finality_depth = 20
+    const hand = await open({ confirmation_depth: 1, finality_depth })
+    const [owning] = hand.lanes
+    const taken = await issuedUnit(hand)
+    const undone = await issuedUnit(hand)
+    const create = await preparedClaim(hand, undone.unit_id, person.address)
+    const createTaken = await preparedClaim(hand, taken.unit_id, person.address)
+    const [{ id }] = [await create(), await createTaken()]
+    await hand.settle()
+    const [sent, ...others] = await hand.transactionsOf("relayClaim")
+    expect(others).toEqual([])
+    expect(sent?.to).toBe(hand.chain.config.desk_address as string)
+
+    // The first collection and its unit are back at once, and nothing else.
+    await reorganize(hand, "deployCollection", ({ kind, nonce }) =>
+      kind !== "relayClaim" && nonce < 2 ? nonce : null,
+    )
+    await claimBeside(hand, taken.address, friend.address)
+    // The other lane, which deploys the collection again, is late.
+    const tick = async () => {
+      await outwaitNewestBlock()
+      await tickLane(owning)
+    }
+    await goOn({ ...hand, tick }, finality_depth + 4)
+    await goOn(hand, 12)
+    expect(await readToken(hand, undone.address, "ownerOf")).toBe(person.address)
+    expect(await readToken(hand, taken.address, "ownerOf")).toBe(friend.address)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+  }, 60_000)
+
   /** A reorganization after which it is mined without its signer's role, for longer than the finality depth. */
   async function revertForLong(hand: ByHand, kind: string): Promise<void> {
     const [sent] = await hand.transactionsOf(kind)

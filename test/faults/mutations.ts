@@ -162,6 +162,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: refused, test: "is repeated if that block is undone: a claim" },
   },
   {
+    name: "what the desk was to do is given up for what the last contract refuses",
+    file: "src/engine/lanes/refused.ts",
+    replace: [["for (const each of callsIn(call)) {", "for (const each of [call]) {"]],
+    noticed_by: {
+      file: refused,
+      test: "is repeated if another collection's unit, with which the desk claimed it, is somebody else's for good",
+    },
+  },
+  {
     name: "an effect fails for what the newest block refuses",
     file: "src/engine/lanes/refused.ts",
     replace: [["return await isRefusedAt(lane, job, call, confirmed)", "return true"]],

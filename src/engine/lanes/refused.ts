@@ -1,4 +1,6 @@
 import type { Address, Hex } from "viem"
+import type { ConnectedChain } from "../chain/chains.ts"
+import { callsIn } from "../chain/desk.ts"
 import { newestConfirmed } from "../chain/headers.ts"
 import { unlessForgotten } from "../chain/old-state.ts"
 import { CallReverted, ChainUnreachable } from "../chain/rpc.ts"
@@ -23,19 +25,31 @@ export async function isRefusedAtDepth(lane: HeldLane, job: Job, call: ContractC
 }
 
 /**
- * Returns whether a contract refuses a call for good at a block. True if the node has pruned the state: nothing then
- * contradicts the refusal at the newest block.
+ * Returns whether contracts refuse a call for good at a block. Each call of the desk counts by itself, as the desk
+ * reverts with the reason of the last one alone.
  */
 export async function isRefusedAt(
   { chain, signer }: HeldLane,
   job: Job,
-  { to, data }: ContractCall,
+  call: ContractCall,
   blockNumber: bigint,
 ): Promise<boolean> {
   if (blockNumber < 0n) return false
+  for (const each of callsIn(call)) {
+    const account = each.to === call.to ? signer.address : call.to
+    if (!(await isOneRefused(chain, job, { ...each, account, blockNumber }))) return false
+  }
+  return true
+}
+
+/** True if the node has pruned the state: nothing then contradicts the refusal at the newest block. */
+async function isOneRefused(
+  { rpc }: ConnectedChain,
+  job: Job,
+  question: ContractCall & { account: Address; blockNumber: bigint },
+): Promise<boolean> {
   try {
-    const ask = () => chain.rpc.call({ account: signer.address, to, data, blockNumber })
-    const isPruned = (await unlessForgotten(ask)) === null
+    const isPruned = (await unlessForgotten(() => rpc.call(question))) === null
     return isPruned
   } catch (error) {
     if (error instanceof CallReverted) return job.refusal(error.reason) !== null
