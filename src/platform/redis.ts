@@ -33,17 +33,13 @@ function loadRedis() {
  * to somebody else; and so would the further connections that BullMQ makes of this one.
  */
 function keepToDatabase(redis: Redis): Redis {
-  redis.on("error", (error) => {
-    if (isDatabaseRefused(error)) redis.disconnect(true)
+  redis.on("error", () => {
+    // Not yet ready: every other error ends such a connection anyway, and each server words this one differently.
+    if (redis.status === "connect") redis.disconnect(true)
   })
   const duplicate = redis.duplicate.bind(redis)
   redis.duplicate = (options) => keepToDatabase(duplicate(options))
   return redis
-}
-
-/** As worded by Redis and Valkey, also in cluster mode and for a user who may not select. */
-function isDatabaseRefused({ name, message }: Error): boolean {
-  return name === "ReplyError" && /\b(DB index|select)\b/i.test(message)
 }
 
 /** Logs once when Redis goes away, with the consequence, and once when it is back. */

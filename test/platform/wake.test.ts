@@ -128,6 +128,24 @@ describe("wake-ups over Redis", () => {
     connection.disconnect()
   }, 20_000)
 
+  test("go to no other database of a Redis that refuses the URL's in words of its own", async () => {
+    const server = await redis()
+    const rename = (sent: Buffer) =>
+      Buffer.from(sent.toString("latin1").replace("select", "sElEcD"), "latin1")
+    const line = await startLine(Number(new URL(server.url).port), rename)
+    closers.push(async () => line.stop())
+    const told = Promise.withResolvers<object>()
+    const warn = (fields: object) => told.resolve(fields)
+    const wakeUps = opened(createRedisWakeUps(`redis://127.0.0.1:${line.port}/3`, { ...silent, warn }))
+    wakeUps.onWake("timers", () => {})
+    expect(await told.promise).toEqual({ error: expect.stringContaining("unknown command 'sElEcD'") })
+    for (let number = 0; number < 20; number++) {
+      wakeUps.wake(`queue ${number}`)
+      await Bun.sleep(50)
+    }
+    expect(await server.keys()).toEqual([])
+  }, 20_000)
+
   test("rejected by a full Redis leave nothing in memory", async () => {
     const server = await redis()
     let isRefused = false
