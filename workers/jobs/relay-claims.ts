@@ -11,7 +11,7 @@ import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
-import { unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import {
   type Call,
   doneBy,
@@ -87,7 +87,8 @@ export const relayClaims: Job<"relayClaim"> = {
         // Still in custody, as after the chain lost the issuance for a while: nothing prevents the claim.
         if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"
         // The recipient may have transferred the unit since.
-        const earlier = await claimedBefore(chain, claim, receipt.blockNumber)
+        const earlier = await claimedIfTold(chain, claim, receipt.blockNumber)
+        if (earlier === "untold") return "again"
         if (earlier) return { output: earlier.output }
         return { error: failure("claim.already_claimed", receipt.transactionHash) }
       }),
@@ -274,6 +275,19 @@ function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, cl
     isAddressEqual(transfer.from, claim.contract) &&
     isAddressEqual(transfer.to, claim.recipient)
   )
+}
+
+/**
+ * Like `claimedBefore`, but "untold" if no provider has the logs: planned again, the claim waits for them alone. One that
+ * was reported as done waits in its transaction, which would be sent again without effect.
+ */
+async function claimedIfTold(chain: ConnectedChain, claim: Claim, seen: bigint) {
+  try {
+    return await claimedBefore(chain, claim, seen)
+  } catch (error) {
+    if (error instanceof ChainUnreachable && claim.effect.status === "open") return "untold" as const
+    throw error
+  }
 }
 
 async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint) {

@@ -240,15 +240,22 @@ async function putOffReverted(
   const { confirmation_depth, block_time_seconds } = lane.chain.config
   const { read } = lane.context.db
   const results = new Map<Effect, Exclude<JobResult, "again">>()
+  const untold = new Map<Effect, string>()
   const tried = call.members.filter(({ attempts }) => attempts >= confirmation_depth)
   const refusal = job.refusal(error.reason)
   if (refusal && tried.length > 0 && (await isRefusedAtDepth(lane, job, call))) {
     for (const effect of tried) {
       if (await job.mayPass?.(read, effect, error.reason)) continue
-      const earlier = await job.earlier?.(lane.chain, read, effect)
-      // No lane watches that transaction: if it were undone, nothing would do its work again.
-      if (earlier && !(await isFinal(lane, earlier))) continue
-      results.set(effect, earlier ? { output: earlier.output } : { error: refusal })
+      try {
+        const earlier = await job.earlier?.(lane.chain, read, effect)
+        // No lane watches that transaction: if it were undone, nothing would do its work again.
+        if (earlier && !(await isFinal(lane, earlier))) continue
+        results.set(effect, earlier ? { output: earlier.output } : { error: refusal })
+      } catch (failure) {
+        // Providers that do not return logs must not hold up the lane's other work.
+        if (!(failure instanceof ChainUnreachable)) throw failure
+        untold.set(effect, `${error.message}, and no provider tells who came first: ${failure.message}`)
+      }
     }
   }
   await inLane(lane, async (turn) => {
@@ -259,7 +266,10 @@ async function putOffReverted(
       if (isOutput(result) && job.submittedEvent)
         await sendEvent(turn, effect.actor_id, { type: job.submittedEvent, ...result.output })
       if (result) await settleEffect(turn, effect.id, result)
-      else await putOff(turn, effect, error.message, blocks * block_time_seconds * 1_000)
+      else {
+        const because = untold.get(effect) ?? error.message
+        await putOff(turn, effect, because, blocks * block_time_seconds * 1_000)
+      }
     }
     if (results.size > 0) await job.afterRefusal?.(turn, [...results.keys()])
   })
