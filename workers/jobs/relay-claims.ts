@@ -1,12 +1,20 @@
-import { eq, inArray } from "drizzle-orm"
-import { type Address, encodeFunctionData, isAddressEqual, parseEventLogs } from "viem"
+import { and, eq, inArray } from "drizzle-orm"
+import {
+  type Address,
+  decodeFunctionData,
+  encodeFunctionData,
+  getAbiItem,
+  isAddressEqual,
+  parseEventLogs,
+} from "viem"
 import { failure } from "../../machines/failures.ts"
-import type { Queries } from "../../src/db/database.ts"
+import type { Builder, Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { chips, claims, collections, units } from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { singleCallsIn } from "../../src/engine/chain/desk.ts"
 import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
@@ -54,8 +62,8 @@ export const relayClaims: Job<"relayClaim"> = {
 
   plansAnew: true,
 
-  async hold(chain, queries, effects) {
-    const held = await heldClaims(chain, queries, await claimsOf(queries, effects))
+  async hold(chain, queries, call) {
+    const held = await heldClaims(chain, queries, await tokensIn(queries, call))
     return held.length > 0 ? "the replacement of its chip is on chain again" : null
   },
 
@@ -129,13 +137,15 @@ function callOf(joined: Claim[]): Call<"relayClaim"> {
   return { do: "call", members: joined.map(({ effect }) => effect), to: contract, data, gas }
 }
 
-type Claim = {
-  effect: Effect<"relayClaim">
+type Claim = Token & { effect: Effect<"relayClaim">; recipient: Address }
+
+/** The token of a unit, which has this chip. */
+type Token = {
+  unit_id: string
   contract: Address
   deployed_block: number | null
   serial: number
   chip_id: string | null
-  recipient: Address
 }
 
 /** Returns the claims whose units have serials. */
@@ -143,16 +153,47 @@ async function claimsOf(queries: Queries, effects: Effect<"relayClaim">[]): Prom
   const rows = await tokensOf(queries, { unit_ids: effects.map(({ input }) => input.unit_id) })
   return effects.flatMap((effect) => {
     const { unit_id, recipient } = effect.input
-    const row = rows.find((each) => each.unit_id === unit_id)
-    if (!row?.serial) return []
-    const { serial, address, deployed_block, chip_id } = row
-    const contract = address as Address
-    return { effect, contract, deployed_block, serial, chip_id, recipient: recipient as Address }
+    return rows
+      .filter((row) => row.unit_id === unit_id)
+      .flatMap(tokenIn)
+      .map((token) => ({ ...token, effect, recipient: recipient as Address }))
   })
 }
 
+/** Returns the tokens that a call claims. */
+async function tokensIn(queries: Queries, call: { to: string; data: string }): Promise<Token[]> {
+  const claimed = singleCallsIn(call).map(({ to, data }) => {
+    const { args } = decodeFunctionData({ abi: claimAbi, data })
+    return { contract: to, serial: Number(args[0]) }
+  })
+  const rows = await tokensAt(queries, {
+    addresses: claimed.map(({ contract }) => contract),
+    serials: claimed.map(({ serial }) => serial),
+  })
+  const isClaimed = (token: Token) =>
+    claimed.some(({ contract, serial }) => contract === token.contract && serial === token.serial)
+  return rows.flatMap(tokenIn).filter(isClaimed)
+}
+
+const claimAbi = [getAbiItem({ abi: collectionAbi, name: "claim" })]
+
+type TokenRow = Omit<Token, "contract" | "serial"> & { serial: number | null; address: string }
+
+/** Empty if the unit has no serial. */
+function tokenIn({ address, serial, ...unit }: TokenRow): Token[] {
+  return serial ? [{ ...unit, serial, contract: address as Address }] : []
+}
+
 const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
-  db
+  selectTokens(db).where(inArray(units.id, unit_ids)),
+)
+
+const tokensAt = query((db, { addresses, serials }: Given<{ addresses: string[]; serials: number[] }>) =>
+  selectTokens(db).where(and(inArray(collections.address, addresses), inArray(units.serial, serials))),
+)
+
+function selectTokens(db: Builder) {
+  return db
     .select({
       unit_id: units.id,
       serial: units.serial,
@@ -163,8 +204,7 @@ const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
     .from(units)
     .innerJoin(collections, eq(collections.id, units.collection_id))
     .leftJoin(chips, eq(chips.unit_id, units.id))
-    .where(inArray(units.id, unit_ids)),
-)
+}
 
 /**
  * Returns claims whose units the chain has lost, with or without the contract: a call for several of them, or to an
@@ -205,12 +245,16 @@ async function supersededClaims(chain: ConnectedChain, queries: Queries, rebound
  * Returns claims that wait for the replacement of their chip, which a reorganization undid, alone or together with the
  * issuance: mined in between, they would lock the chip before it.
  */
-async function heldClaims(chain: ConnectedChain, queries: Queries, claims: Claim[]): Promise<Claim[]> {
+async function heldClaims<Of extends Token>(
+  chain: ConnectedChain,
+  queries: Queries,
+  claims: Of[],
+): Promise<Of[]> {
   return await filterAll(await awaitedClaims(queries, claims), (claim) => lacksChip(chain, claim))
 }
 
 /** Returns whether the chain has another chip for a unit in custody, or no token. */
-async function lacksChip(chain: ConnectedChain, { contract, serial, chip_id }: Claim): Promise<boolean> {
+async function lacksChip(chain: ConnectedChain, { contract, serial, chip_id }: Token): Promise<boolean> {
   const token = await tokenNow(chain, { contract, serial: BigInt(serial) })
   return token === null || (token.owner === null && token.chip_id !== chip_id)
 }
@@ -219,14 +263,14 @@ async function lacksChip(chain: ConnectedChain, { contract, serial, chip_id }: C
  * Returns claims whose chip came with a replacement that is not final: if a reorganization undoes it, its lane brings it
  * back.
  */
-async function awaitedClaims(queries: Queries, claims: Claim[]): Promise<Claim[]> {
+async function awaitedClaims<Of extends Token>(queries: Queries, claims: Of[]): Promise<Of[]> {
   if (claims.length === 0) return []
   const swaps = await openSwaps(
     queries,
-    claims.map(({ effect }) => effect.input.unit_id),
+    claims.map(({ unit_id }) => unit_id),
   )
-  return claims.filter(({ effect, chip_id }) =>
-    swaps.some((swap) => swap.unit_id === effect.input.unit_id && swap.chip_id === chip_id),
+  return claims.filter(({ unit_id, chip_id }) =>
+    swaps.some((swap) => swap.unit_id === unit_id && swap.chip_id === chip_id),
   )
 }
 
@@ -244,7 +288,7 @@ async function hasOtherChip({ rpc }: ConnectedChain, claim: Claim, at: bigint | 
   return await unlessReverted(ask, false)
 }
 
-async function filterAll(claims: Claim[], ask: (claim: Claim) => Promise<boolean>): Promise<Claim[]> {
+async function filterAll<Of>(claims: Of[], ask: (claim: Of) => Promise<boolean>): Promise<Of[]> {
   const answers = await Promise.all(claims.map(ask))
   return claims.filter((_, index) => answers[index])
 }

@@ -23,8 +23,11 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
    * because another effect of the same call causes it.
    */
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
-  /** Returns why a call that would succeed must not be sent now; null if it may be sent. */
-  hold?(chain: ConnectedChain, queries: Queries, effects: Effect<Name>[]): Promise<string | null>
+  /**
+   * Returns why a call that would succeed must not be sent now; null if it may be sent. It may contain work that now has
+   * another transaction, or none.
+   */
+  hold?(chain: ConnectedChain, queries: Queries, call: { to: string; data: string }): Promise<string | null>
   /**
    * Returns what the chain lacks for all of this work, which was undone: its call would succeed without effect. Null if
    * some of it can be done.

@@ -14,7 +14,7 @@ import type { Looked } from "./look.ts"
 import { nextMove } from "./next-move.ts"
 import { findUse, type NonceUse } from "./nonce-use.ts"
 import { nowhere } from "./nonces.ts"
-import { effectsOf, isGivenUp, updateTransaction, type WatchedTransaction } from "./transactions.ts"
+import { isGivenUp, updateTransaction, type WatchedTransaction } from "./transactions.ts"
 
 /** Blocks without a receipt after which the same bytes are sent again. */
 const resendBlocks = 2
@@ -122,11 +122,10 @@ async function pushOn(
  */
 async function holdOf(
   { chain, context, jobs }: HeldLane,
-  { id, kind }: TransactionRow,
+  { kind, to, call: data }: TransactionRow,
 ): Promise<string | null> {
   const { hold } = jobFor(jobs, kind)
-  if (!hold) return null
-  return await hold(chain, context.db.read, await effectsOf(context.db.read, id))
+  return (await hold?.(chain, context.db.read, { to, data })) ?? null
 }
 
 /**

@@ -23,7 +23,7 @@ export async function sendAnew(
   place: BlockPlace,
   undone: Effect[],
 ): Promise<Findings> {
-  const { transaction, effects } = mined
+  const { transaction } = mined
   const [to, data] = [transaction.to as Address, transaction.call as Hex]
   const isThere = await reach(() => lane.chain.rpc.getCode({ address: to }))
   const verdict = await tryCall(lane.chain, lane.signer.address, { to, data })
@@ -38,7 +38,7 @@ export async function sendAnew(
   const { read } = lane.context.db
   const lack = await job.lack?.(lane.chain, read, undone)
   if (lack) return waitsUntil(mined, lack)
-  const hold = await job.hold?.(lane.chain, read, effects)
+  const hold = await job.hold?.(lane.chain, read, { to, data })
   if (hold) return waitsUntil(mined, hold)
   // It may need more gas than at first.
   const gas = Math.max(transaction.gas, Number(gasFor(verdict)))
