@@ -1,13 +1,20 @@
 import { expect, test } from "bun:test"
+import { desc } from "drizzle-orm"
+import type { Hex } from "viem"
+import { transactionAttempts } from "../../src/db/schema.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
+  callAsOutsider,
   claimNow,
   goOn,
+  grant,
   issuedUnit,
   numberOf,
   openForEachTest,
+  outsider,
   outwaitNewestBlock,
+  overhear,
   preparedClaim,
   readToken,
   reorganize,
@@ -19,7 +26,7 @@ import {
 // Transactions that still contain work that they did not achieve, and that has moved on.
 
 const open = openForEachTest()
-const person = accountAt(6)
+const [person, friend] = [accountAt(6), accountAt(7)]
 
 test("a claim waits for the replacement of its chip also if its earlier transaction is sent again for another claim", async () => {
   const hand = await open({ confirmation_depth: 2, finality_depth: 40 })
@@ -65,4 +72,40 @@ test("a claim waits for the replacement of its chip also if its earlier transact
   expect((await replacementNow(hand, swap.id)).status).toBe("confirmed")
   expect((await claimNow(hand, id)).status).toBe("claimed")
   expect(await readToken(hand, other.address, "ownerOf")).toBe(person.address)
+}, 60_000)
+
+test("a claim that failed beside another one is not among those that an operator is told of once that is lost", async () => {
+  const hand = await open({ confirmation_depth: 2, finality_depth: 4 })
+  const { client } = hand.stage.anvil
+  const { lane, told } = overhear(hand)
+  const [taken, lost] = [await issuedUnit(hand), await issuedUnit(hand)]
+  const createTaken = await preparedClaim(hand, taken.unit_id, person.address)
+  const create = await preparedClaim(hand, lost.unit_id, person.address)
+  await grant(hand, outsider.address)
+  const { id: takenId } = await createTaken()
+  const { id } = await create()
+  const tick = async () => {
+    await outwaitNewestBlock()
+    await tickLane(lane)
+  }
+  await tick()
+  const attempts = await hand.world.context.db.read
+    .select()
+    .from(transactionAttempts)
+    .orderBy(desc(transactionAttempts.created_at))
+  const sent = attempts[0] as { hash: Hex; raw: Hex }
+  await client.dropTransaction({ hash: sent.hash })
+  await callAsOutsider(hand, taken.address, "claim", [1n, friend.address])
+  await hand.mine(6)
+  await client.sendRawTransaction({ serializedTransaction: sent.raw })
+  await hand.mine(2)
+  await tick()
+  expect((await claimNow(hand, takenId)).status).toBe("failed")
+  expect((await claimNow(hand, id)).status).toBe("claimed")
+
+  await undoBlocks(hand, 2)
+  await callAsOutsider(hand, lost.address, "claim", [1n, friend.address])
+  await hand.mine()
+  await goOn({ ...hand, tick }, 12)
+  expect(told).toMatchObject([{ actor_ids: [id], reason: "AlreadyClaimed" }])
 }, 60_000)

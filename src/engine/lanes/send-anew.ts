@@ -30,7 +30,7 @@ export async function sendAnew(
   if (verdict instanceof CallReverted) {
     if (!(await isOverForGood(lane, mined, place, verdict)))
       return waitsUntil(mined, `its call no longer reverts with ${verdict.reason}`)
-    await giveUp(lane, mined, place, verdict)
+    await giveUp(lane, mined, place, { lost: undone, reason: verdict.reason })
     return nothing
   }
   if (!isThere) return waitsUntil(mined, `there is a contract at ${to} again`)
@@ -73,12 +73,14 @@ async function giveUp(
   lane: HeldLane,
   mined: WatchedMined,
   place: BlockPlace,
-  { reason }: CallReverted,
+  { lost, reason }: { lost: Effect[]; reason: string },
 ): Promise<void> {
   await inLane(lane, (turn) =>
     updateTransaction(turn, lane.lease, mined.transaction.id, { status: "reverted", ...place }),
   )
-  tellLost(lane, mined, { actor_ids: mined.effects.map(({ actor_id }) => actor_id), reason })
+  // Others that shared the transaction may have failed, and were told so.
+  const done = lost.filter(({ status }) => status === "done")
+  tellLost(lane, mined, { actor_ids: done.map(({ actor_id }) => actor_id), reason })
 }
 
 /**
