@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test"
-import { desc } from "drizzle-orm"
+import { asc, desc, eq } from "drizzle-orm"
 import type { Hex } from "viem"
-import { transactionAttempts } from "../../src/db/schema.ts"
+import { chips, transactionAttempts } from "../../src/db/schema.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
+  activeCollection,
   callAsOutsider,
   claimNow,
   goOn,
@@ -15,6 +16,7 @@ import {
   outsider,
   outwaitNewestBlock,
   overhear,
+  pairedUnit,
   preparedClaim,
   readToken,
   reorganize,
@@ -108,4 +110,37 @@ test("a claim that failed beside another one is not among those that an operator
   await hand.mine()
   await goOn({ ...hand, tick }, 12)
   expect(told).toMatchObject([{ actor_ids: [id], reason: "AlreadyClaimed" }])
+}, 60_000)
+
+test("an issuance for two collections of which the chain lost one is sent again once that is back, and not before", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
+  const { client } = hand.stage.anvil
+  const [, { signer }] = hand.lanes
+  const [one, other] = [await activeCollection(hand), await activeCollection(hand)]
+  await pairedUnit(hand, one.id)
+  const unit_id = await pairedUnit(hand, other.id)
+  await hand.settle()
+  const attempts = await hand.world.context.db.read
+    .select()
+    .from(transactionAttempts)
+    .orderBy(asc(transactionAttempts.created_at))
+  const [deployment] = await hand.transactionsOf("deployCollection")
+  const { number } = await client.getBlock()
+  await undoBlocks(hand, Number(number) - Number(deployment?.block_number) + 1)
+
+  // The second collection is not deployed again while the signer may only issue.
+  for (const [index, { raw }] of attempts.entries()) {
+    if (index === 1) await grant(hand, signer.address, 1n)
+    await client.sendRawTransaction({ serializedTransaction: raw as Hex })
+    await hand.mine()
+  }
+  await goOn(hand, 6)
+  expect(await hand.transactionsOf("issueUnit")).toHaveLength(1)
+
+  await grant(hand, signer.address)
+  await goOn(hand, 6)
+  expect(await hand.transactionsOf("issueUnit")).toHaveLength(2)
+  expect(await readToken(hand, other.address, "ownerOf")).toBe(other.address)
+  const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
+  expect(await readToken(hand, other.address, "chipOf")).toBe(numberOf(chip?.chip_id ?? null))
 }, 60_000)

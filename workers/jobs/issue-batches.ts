@@ -14,6 +14,8 @@ import { callsIn } from "../../src/engine/chain/desk.ts"
 import { decodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
+import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
+import { tryCall } from "../../src/engine/chain/try-call.ts"
 import type { Effect, Mined, Planned } from "../../src/engine/jobs/job.ts"
 import { addressesOf } from "./collections.ts"
 
@@ -44,6 +46,23 @@ export async function batchesOf(
     const ofBatch = effects.filter(({ input }) => input.collection_id === collection.id)
     return [{ ...issuance, collection_id: collection.id, effects: ofBatch }]
   })
+}
+
+/** Returns what none of the undone batches can do without; a call of the desk succeeds if any other batch can. */
+export async function lackOf(
+  chain: ConnectedChain,
+  queries: Queries,
+  undone: Planned<"issueUnit">,
+): Promise<string | null> {
+  const account = undone.transaction.to as Address
+  for (const { contract, data } of await batchesOf(queries, undone)) {
+    // A direct call has been tried already.
+    if (contract === account) return null
+    const isThere = await reach(() => chain.rpc.getCode({ address: contract }))
+    const verdict = await tryCall(chain, account, { to: contract, data })
+    if (isThere && !(verdict instanceof CallReverted)) return null
+  }
+  return "one of its collections is back as it was before"
 }
 
 /** Returns the serials of a batch's chips, in order; null if this transaction did not issue them. */

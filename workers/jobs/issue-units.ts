@@ -32,7 +32,7 @@ import {
   type Write,
 } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
-import { type Batch, batchesOf, type Issuance, issuancesIn, serialsOf } from "./issue-batches.ts"
+import { type Batch, batchesOf, type Issuance, issuancesIn, lackOf, serialsOf } from "./issue-batches.ts"
 import { beforeHeldSerials, maxUnits, nextBatch, withoutOvertaking } from "./issue-order.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
@@ -106,6 +106,7 @@ export const issueUnits: Job<"issueUnit"> = {
   },
 
   afterRefusal: closeBulkPairings,
+  lack: lackOf,
 }
 
 /** What waits for a collection, and the part of it that comes next. */

@@ -67,8 +67,8 @@ export const relayClaims: Job<"relayClaim"> = {
     return held.length > 0 ? "the replacement of its chip is on chain again" : null
   },
 
-  async lack(chain, queries, undone) {
-    const claims = await claimsOf(queries, undone)
+  async lack(chain, queries, { effects }) {
+    const claims = await claimsOf(queries, effects)
     const lost = await lostClaims(chain, claims)
     return lost.length > 0 && lost.length === claims.length ? "one of its units is issued again" : null
   },

@@ -32,7 +32,7 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
    * Returns what the chain lacks for all of this work, which was undone: its call would succeed without effect. Null if
    * some of it can be done.
    */
-  lack?(chain: ConnectedChain, queries: Queries, undone: Effect<Name>[]): Promise<string | null>
+  lack?(chain: ConnectedChain, queries: Queries, undone: Planned<Name>): Promise<string | null>
   /** If set, effects whose transaction lost its nonce are planned again instead of sent again unchanged. */
   plansAnew?: true
   /** Judges a receipt at the confirmation depth: one result for each effect, in order. */

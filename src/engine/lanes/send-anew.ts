@@ -36,7 +36,7 @@ export async function sendAnew(
   if (!isThere) return waitsUntil(mined, `there is a contract at ${to} again`)
   const job = jobFor(lane.jobs, transaction.kind)
   const { read } = lane.context.db
-  const lack = await job.lack?.(lane.chain, read, undone)
+  const lack = await job.lack?.(lane.chain, read, { transaction, effects: undone })
   if (lack) return waitsUntil(mined, lack)
   const hold = await job.hold?.(lane.chain, read, { to, data })
   if (hold) return waitsUntil(mined, hold)
