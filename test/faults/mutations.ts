@@ -40,7 +40,7 @@ export const mutations: Mutation[] = [
     name: "a null receipt taken for dropped",
     file: pushOn,
     replace: [
-      ["import { effectsOf, isGivenUp,", "import { displaceTransaction, effectsOf, isGivenUp,"],
+      ["import { isGivenUp,", "import { displaceTransaction, isGivenUp,"],
       [
         "  if (transaction.attempts.length === 0) return nothing\n",
         "  if (transaction.attempts.length === 0) return nothing\n  if (transaction.status === 'sent' && Number(lane.head) - Number(transaction.sent_block) > 1) {\n    await inLane(lane, (turn) => displaceTransaction(turn, lane.lease, transaction, { status: 'final' }))\n    return nothing\n  }\n",

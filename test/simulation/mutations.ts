@@ -47,7 +47,7 @@ export const mutations: BrokenRule[] = [
         "  if (transaction.attempts.length === 0) return nothing\n",
         "  if (transaction.attempts.length === 0) return nothing\n  if (transaction.status === 'sent' && Number(lane.head) - Number(transaction.sent_block) > 1) {\n    await inLane(lane, (turn) => displaceTransaction(turn, lane.lease, transaction, { status: 'final' }))\n    return nothing\n  }\n",
       ],
-      ["import { effectsOf, isGivenUp, ", "import { displaceTransaction, effectsOf, isGivenUp, "],
+      ["import { isGivenUp, ", "import { displaceTransaction, isGivenUp, "],
     ],
   },
   {
