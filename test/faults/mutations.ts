@@ -16,6 +16,7 @@ const watch = "workers/watches/watch-authorizations.ts"
 const overtaken = "test/engine/overtaken.test.ts"
 const metNothing = "test/engine/met-nothing.test.ts"
 const refused = "test/engine/refused.test.ts"
+const besideReleased = "test/engine/beside-released.test.ts"
 const relayClaims = "workers/jobs/relay-claims.ts"
 const sendAnew = "src/engine/lanes/send-anew.ts"
 const outcome = "workers/watches/authorization-outcome.ts"
@@ -168,6 +169,33 @@ export const mutations: Mutation[] = [
     noticed_by: {
       file: refused,
       test: "is repeated if another collection's unit, with which the desk claimed it, is somebody else's for good",
+    },
+  },
+  {
+    name: "a claim of which no node tells who came first holds up all others",
+    file: sendEffects,
+    replace: [["if (!(failure instanceof ChainUnreachable)) throw failure", "throw failure"]],
+    noticed_by: {
+      file: "test/engine/without-logs.test.ts",
+      test: "a rejected claim delays no other one if no node tells which transaction came first",
+    },
+  },
+  {
+    name: "operators are told of what had failed as of what was done",
+    file: sendAnew,
+    replace: [['const done = lost.filter(({ status }) => status === "done")', "const done = mined.effects"]],
+    noticed_by: {
+      file: besideReleased,
+      test: "a claim that failed beside another one is not among those that an operator is told of once that is lost",
+    },
+  },
+  {
+    name: "an issuance is sent anew for the collections that have it",
+    file: "workers/jobs/issue-units.ts",
+    replace: [["  lack: lackOf,\n", ""]],
+    noticed_by: {
+      file: besideReleased,
+      test: "an issuance for two collections of which the chain lost one is sent again once that is back, and not before",
     },
   },
   {
