@@ -63,7 +63,7 @@ export const relayClaims: Job<"relayClaim"> = {
   plansAnew: true,
 
   async hold(chain, queries, call) {
-    const held = await heldClaims(chain, queries, await tokensIn(queries, call))
+    const held = await heldClaims(chain, queries, await tokensIn(chain, queries, call))
     return held.length > 0 ? "the replacement of its chip is on chain again" : null
   },
 
@@ -161,12 +161,17 @@ async function claimsOf(queries: Queries, effects: Effect<"relayClaim">[]): Prom
 }
 
 /** Returns the tokens that a call claims. */
-async function tokensIn(queries: Queries, call: { to: string; data: string }): Promise<Token[]> {
+async function tokensIn(
+  { chain_id }: ConnectedChain,
+  queries: Queries,
+  call: { to: string; data: string },
+): Promise<Token[]> {
   const claimed = singleCallsIn(call).map(({ to, data }) => {
     const { args } = decodeFunctionData({ abi: claimAbi, data })
     return { contract: to, serial: Number(args[0]) }
   })
   const rows = await tokensAt(queries, {
+    chain_id,
     addresses: claimed.map(({ contract }) => contract),
     serials: claimed.map(({ serial }) => serial),
   })
@@ -188,9 +193,14 @@ const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
   selectTokens(db).where(inArray(units.id, unit_ids)),
 )
 
-const tokensAt = query((db, { addresses, serials }: Given<{ addresses: string[]; serials: number[] }>) =>
-  selectTokens(db).where(and(inArray(collections.address, addresses), inArray(units.serial, serials))),
-)
+type Places = { chain_id: number; addresses: string[]; serials: number[] }
+
+const tokensAt = query((db, { chain_id, addresses, serials }: Given<Places>) => {
+  const isOne = and(eq(collections.chain_id, chain_id), inArray(collections.address, addresses))
+  // With a join, SQLite would read the units of all collections that have such a serial.
+  const ids = db.select({ id: collections.id }).from(collections).where(isOne)
+  return selectTokens(db).where(and(inArray(units.serial, serials), inArray(units.collection_id, ids)))
+})
 
 function selectTokens(db: Builder) {
   return db
