@@ -2,33 +2,33 @@ import { expect, test } from "bun:test"
 import { asc, desc, eq } from "drizzle-orm"
 import type { Hex } from "viem"
 import { chips, transactionAttempts } from "../../src/db/schema.ts"
-import { tickLane } from "../../src/engine/lanes/lane.ts"
-import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
   callAsOutsider,
   claimNow,
+  friend,
   goOn,
   grant,
   issuedUnit,
   numberOf,
   openForEachTest,
   outsider,
-  outwaitNewestBlock,
   overhear,
   pairedUnit,
+  person,
   preparedClaim,
   readToken,
   reorganize,
   replaceChip,
   replacementNow,
+  tickOf,
   undoBlocks,
+  undoFrom,
 } from "../harness/by-hand.ts"
 
 // Transactions that still contain work that they did not achieve, and that has moved on.
 
 const open = openForEachTest()
-const [person, friend] = [accountAt(6), accountAt(7)]
 
 test("a claim waits for the replacement of its chip also if its earlier transaction is sent again for another claim", async () => {
   const hand = await open({ confirmation_depth: 2, finality_depth: 40 })
@@ -49,26 +49,18 @@ test("a claim waits for the replacement of its chip also if its earlier transact
     [hand.chain.config.desk_address as string, "mined"],
   ])
 
-  const only = (lane: typeof owning) => ({
-    ...hand,
-    async tick() {
-      await outwaitNewestBlock()
-      await tickLane(lane)
-    },
-  })
   // The unit and its collection are late.
   await reorganize(hand, "deployCollection", ({ kind, nonce }) => {
     if (kind === "replaceChip") return 2
     if (kind === "relayClaim") return 3
     return nonce < 2 ? nonce : null
   })
-  await goOn(only(owning), 4)
+  await goOn({ ...hand, tick: tickOf(owning) }, 4)
   expect((await claimNow(hand, otherId)).status).toBe("claimed")
 
   const [first] = await hand.transactionsOf("relayClaim")
-  const { number } = await hand.stage.anvil.client.getBlock()
-  await undoBlocks(hand, Number(number) - Number(first?.block_number) + 1)
-  await goOn(only(issuing), 6)
+  await undoFrom(hand, Number(first?.block_number))
+  await goOn({ ...hand, tick: tickOf(issuing) }, 6)
   await goOn(hand, 14)
   expect(await readToken(hand, address, "chipOf")).toBe(numberOf(swap.chip_id))
   expect((await replacementNow(hand, swap.id)).status).toBe("confirmed")
@@ -86,10 +78,7 @@ test("a claim that failed beside another one is not among those that an operator
   await grant(hand, outsider.address)
   const { id: takenId } = await createTaken()
   const { id } = await create()
-  const tick = async () => {
-    await outwaitNewestBlock()
-    await tickLane(lane)
-  }
+  const tick = tickOf(lane)
   await tick()
   const attempts = await hand.world.context.db.read
     .select()
@@ -125,8 +114,7 @@ test("an issuance for two collections of which the chain lost one is sent again 
     .from(transactionAttempts)
     .orderBy(asc(transactionAttempts.created_at))
   const [deployment] = await hand.transactionsOf("deployCollection")
-  const { number } = await client.getBlock()
-  await undoBlocks(hand, Number(number) - Number(deployment?.block_number) + 1)
+  await undoFrom(hand, Number(deployment?.block_number))
 
   // The second collection is not deployed again while the signer may only issue.
   for (const [index, { raw }] of attempts.entries()) {

@@ -5,7 +5,6 @@ import { claims, lanes } from "../../src/db/schema.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
-  type ByHand,
   callAsOutsider,
   goOn,
   grant,
@@ -20,13 +19,17 @@ import {
   readToken,
   replaceChip,
   replacementNow,
+  tickOf,
   undoBlocks,
+  undoFrom,
+  withoutLogs,
   withoutReceipts,
 } from "../harness/by-hand.ts"
 
 // A result that, after a reorganization, another sender's transaction or one lost in a restore has achieved.
 
 const open = openForEachTest()
+const pruned = "history has been pruned for this block"
 const recipient = accountAt(6).address
 
 test("a chip replacement that another transaction achieved meanwhile is repeated if that transaction is undone, too", async () => {
@@ -59,7 +62,7 @@ test("a chip replacement that another transaction achieved meanwhile is repeated
 
 test("a chip replacement whose chip is already bound is confirmed even if no node has the logs of the other transaction", async () => {
   const { hand, id } = await replacedByAnother()
-  const chain = withoutLogs(hand)
+  const chain = withoutLogs(hand, pruned)
   for (let round = 0; round < 3; round++) {
     for (const lane of hand.lanes) await tickLane({ ...lane, chain })
     await hand.mine()
@@ -81,7 +84,7 @@ test("a chip replacement mined before the deployment and then achieved by anothe
   await hand.mine()
   await outwaitNewestBlock()
   const [owning] = hand.lanes
-  await tickLane({ ...owning, chain: withoutLogs(hand) })
+  await tickLane({ ...owning, chain: withoutLogs(hand, pruned) })
   await undoBlocks(hand)
   await goOn(hand, 10)
   expect(await readToken(hand, address, "chipOf")).toBe(chip)
@@ -151,10 +154,8 @@ async function claimedByAnother() {
   const before = await client.getBlock()
   const { unit_id, address } = await issuedUnit(hand)
   const { id } = await (await preparedClaim(hand, unit_id, recipient))()
-  await outwaitNewestBlock()
-  await tickLane(lane)
-  const since = await client.getBlock()
-  await undoBlocks(hand, Number(since.number - before.number))
+  await tickOf(lane)()
+  await undoFrom(hand, before.number + 1n)
   await hand.mine()
   const isIssued = () => readToken(hand, address, "chipOf").catch(() => null)
   while ((await isIssued()) === null) {
@@ -176,12 +177,6 @@ async function undoOther({ hand, address, ownerNow }: Awaited<ReturnType<typeof 
   await undoBlocks(hand)
   expect(await ownerNow()).toBe(getAddress(address))
   await goOn(hand, 6)
-}
-
-/** The chain as seen through nodes without logs. */
-function withoutLogs({ chain }: ByHand) {
-  const getContractEvents = () => Promise.reject(new Error("history has been pruned for this block"))
-  return { ...chain, rpc: { ...chain.rpc, getContractEvents } as typeof chain.rpc }
 }
 
 /** A chip replacement that another sender made before the lane did, and that transaction's hash. */

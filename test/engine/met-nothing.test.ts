@@ -6,13 +6,13 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { createMetadataRefresh } from "../../src/resources/metadata-refreshes/service.ts"
-import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
   callAsOutsider,
   claimBeside,
   claimNow,
+  friend,
   goOn,
   grant,
   issuedUnit,
@@ -23,6 +23,7 @@ import {
   outwaitNewestBlock,
   overhear,
   pairedUnit,
+  person,
   preparedClaim,
   putBeforeDeployment,
   readToken,
@@ -37,7 +38,6 @@ import {
 // Transactions that a reorganization moved before the contract's deployment: they succeed without effect.
 
 const open = openForEachTest()
-const [person, friend] = [accountAt(6), accountAt(7)]
 
 describe("a transaction without effect whose result was not given yet", () => {
   const depths = { confirmation_depth: 3, finality_depth: 30 }

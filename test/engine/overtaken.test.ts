@@ -16,6 +16,7 @@ import {
   type ByHand,
   callAsOutsider,
   claimNow,
+  friend,
   goOn,
   grant,
   issuedUnit,
@@ -26,6 +27,7 @@ import {
   outwaitNewestBlock,
   overhear,
   pairedUnit,
+  person,
   preparedClaim,
   putBeforeDeployment,
   readToken,
@@ -40,7 +42,6 @@ import {
 const open = openForEachTest()
 
 const depths = { confirmation_depth: 1, finality_depth: 8 }
-const [person, friend] = [accountAt(6), accountAt(7)]
 
 describe("a call that the chain rejects because its work is already done", () => {
   test("succeeds: a claim whose owner has since transferred the unit", async () => {

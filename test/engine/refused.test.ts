@@ -4,13 +4,13 @@ import { getAddress, type Hex } from "viem"
 import { chips, effects } from "../../src/db/schema.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
-import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
   callAsOutsider,
   claimBeside,
   claimNow,
+  friend,
   goOn,
   grant,
   issuedUnit,
@@ -20,19 +20,21 @@ import {
   outsider,
   outwaitNewestBlock,
   pairedUnit,
+  person,
   preparedClaim,
   putBeforeDeployment,
   readToken,
   reorganize,
   replaceChip,
   replacementNow,
+  tickOf,
   undoBlocks,
+  undoFrom,
 } from "../harness/by-hand.ts"
 
 // Calls that the contract rejects because of something that a reorganization may yet undo.
 
 const open = openForEachTest()
-const [person, friend] = [accountAt(6), accountAt(7)]
 
 describe("work that another transaction did before this lane sent anything", () => {
   const depths = { confirmation_depth: 1, finality_depth: 30 }
@@ -55,8 +57,7 @@ describe("work that another transaction did before this lane sent anything", () 
     await client.sendTransaction({ account: person, chain: null, to, data, gas: 300_000n })
     await hand.mine()
     await outliveDelay(hand, id)
-    const since = await client.getBlock()
-    await undoBlocks(hand, Number(since.number - before.number))
+    await undoFrom(hand, before.number + 1n)
     expect(await readToken(hand, address, "ownerOf")).toBe(getAddress(address))
     await goOn(hand, 12)
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
@@ -76,8 +77,7 @@ describe("work that another transaction did before this lane sent anything", () 
     await callAsOutsider(hand, address, "replaceChip", [1n, chip, 0x77])
     await hand.mine()
     await outliveDelay(hand, id)
-    const since = await client.getBlock()
-    await undoBlocks(hand, Number(since.number - before.number))
+    await undoFrom(hand, before.number + 1n)
     expect(await readToken(hand, address, "chipOf")).toBe(previous)
     await goOn(hand, 12)
     expect(await readToken(hand, address, "chipOf")).toBe(chip)
@@ -132,11 +132,7 @@ describe("work whose result was given, that reverts after a reorganization and i
     )
     await claimBeside(hand, taken.address, friend.address)
     // The other lane, which deploys the collection again, is late.
-    const tick = async () => {
-      await outwaitNewestBlock()
-      await tickLane(owning)
-    }
-    await goOn({ ...hand, tick }, finality_depth + 4)
+    await goOn({ ...hand, tick: tickOf(owning) }, finality_depth + 4)
     await goOn(hand, 12)
     expect(await readToken(hand, undone.address, "ownerOf")).toBe(person.address)
     expect(await readToken(hand, taken.address, "ownerOf")).toBe(friend.address)
@@ -146,8 +142,7 @@ describe("work whose result was given, that reverts after a reorganization and i
   /** A reorganization after which it is mined without its signer's role, for longer than the finality depth. */
   async function revertForLong(hand: ByHand, kind: string): Promise<void> {
     const [sent] = await hand.transactionsOf(kind)
-    const { number } = await hand.stage.anvil.client.getBlock()
-    await undoBlocks(hand, Number(number) - Number(sent?.block_number) + 1)
+    await undoFrom(hand, Number(sent?.block_number))
     await mineWithoutRole(hand, hand.lanes[0])
     await goOn(hand, depths.finality_depth + 2)
     await grant(hand, outsider.address)
@@ -268,10 +263,7 @@ describe("work that failed in a block while its bytes are public", () => {
   async function replaceBesideClaim(hand: ByHand): Promise<void> {
     const { client } = hand.stage.anvil
     const [owning, issuing] = hand.lanes
-    const tick = async () => {
-      await outwaitNewestBlock()
-      for (const lane of [owning, issuing]) await tickLane(lane)
-    }
+    const tick = tickOf(owning, issuing)
     const { unit_id, address } = await issuedUnit(hand)
     const before = await client.getBlock()
     await replaceChip(hand, unit_id)
@@ -282,8 +274,7 @@ describe("work that failed in a block while its bytes are public", () => {
     await grant(hand, owning.signer.address)
     await claimBeside(hand, address, friend.address)
     await goOn({ ...hand, tick }, 3)
-    const since = await client.getBlock()
-    await undoBlocks(hand, Number(since.number - before.number))
+    await undoFrom(hand, before.number + 1n)
     await goOn({ ...hand, tick }, 12)
     const [chip] = await chipsOf(hand, unit_id)
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip?.chip_id ?? null))

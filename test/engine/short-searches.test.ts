@@ -6,19 +6,19 @@ import { createLogRanges } from "../../src/engine/chain/log-ranges.ts"
 import { type Effect, effectsIn } from "../../src/engine/jobs/job.ts"
 import { relayClaims } from "../../workers/jobs/relay-claims.ts"
 import { judgeAuthorization, type Watch } from "../../workers/watches/authorization-outcome.ts"
-import { accountAt } from "../faults/stage.ts"
 import {
   claimBeside,
+  friend,
   issuedUnit,
   openForEachTest,
   outwaitNewestBlock,
+  person,
   preparedClaim,
 } from "../harness/by-hand.ts"
 
 // A log search ends at the change that it is about, however long ago the collection was deployed.
 
 const open = openForEachTest()
-const [person, friend] = [accountAt(6), accountAt(7)]
 /** Empty blocks between the issuance and the change that is searched for. */
 const silence = 60
 

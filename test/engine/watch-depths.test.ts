@@ -26,6 +26,7 @@ import {
   pairedUnit,
   replaceChip,
   undoBlocks,
+  undoFrom,
 } from "../harness/by-hand.ts"
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
@@ -537,10 +538,9 @@ test("a claimed token whose collection the chain has lost delays no authorizatio
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const other = await issuedUnit(hand)
   await claimedUnit(hand)
-  const { number: head } = await hand.stage.anvil.client.getBlock()
   const [, deployment] = await hand.transactionsOf("deployCollection")
   const claim = await ownClaim(hand, other.unit_id, 6)
-  await undoBlocks(hand, Number(head) - Number(deployment?.block_number) + 1)
+  await undoFrom(hand, Number(deployment?.block_number))
   await send(hand, claim)
   await hand.mine(20)
   await watch(hand)

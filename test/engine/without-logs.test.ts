@@ -1,26 +1,26 @@
 import { expect, test } from "bun:test"
-import { tickLane } from "../../src/engine/lanes/lane.ts"
-import { accountAt } from "../faults/stage.ts"
 import {
   type ByHand,
   callAsOutsider,
   claimBeside,
   claimNow,
+  friend,
   goOn,
   grant,
   issuedUnit,
   openForEachTest,
   outsider,
-  outwaitNewestBlock,
+  person,
   preparedClaim,
+  tickOf,
   twoIssuedUnits,
+  withoutLogs,
 } from "../harness/by-hand.ts"
 
 // Providers that return no logs, as under a plan without them.
 
 const open = openForEachTest()
 const depths = { confirmation_depth: 1, finality_depth: 6 }
-const [person, friend] = [accountAt(6), accountAt(7)]
 
 test("a rejected claim delays no other one if no node tells which transaction came first", async () => {
   const hand = await open(depths)
@@ -51,11 +51,6 @@ test("a claim gets its result although no node tells who came first at another o
 /** Rounds of the ownership lane, each followed by a block. */
 async function goOnWithoutLogs(hand: ByHand, rounds: number): Promise<void> {
   const [owning] = hand.lanes
-  const getContractEvents = () => Promise.reject(new Error("eth_getLogs is not available on your plan"))
-  const chain = { ...hand.chain, rpc: { ...hand.chain.rpc, getContractEvents } as typeof hand.chain.rpc }
-  const tick = async () => {
-    await outwaitNewestBlock()
-    await tickLane({ ...owning, chain })
-  }
-  await goOn({ ...hand, tick }, rounds)
+  const chain = withoutLogs(hand, "eth_getLogs is not available on your plan")
+  await goOn({ ...hand, tick: tickOf({ ...owning, chain }) }, rounds)
 }

@@ -73,10 +73,7 @@ export async function openByHand(
     )
     return { organization_id, kind: "api_key", credential_id: newId(), session: null }
   }
-  const tick = async () => {
-    await outwaitNewestBlock()
-    for (const lane of own) await tickLane(lane)
-  }
+  const tick = tickOf(...own)
   const mine = (blocks = 1) => stage.anvil.client.mine({ blocks })
   return {
     ...{ stage, world, chain, lanes: own, caller: await newCaller(), turn, newCaller, tick, mine },
@@ -111,6 +108,14 @@ export function openForEachTest(): typeof openByHand {
     const hand = await openByHand(...settings)
     closers.push(hand.close)
     return hand
+  }
+}
+
+/** A round of these lanes alone, while the others are late. */
+export function tickOf(...lanes: Lane[]): () => Promise<void> {
+  return async () => {
+    await outwaitNewestBlock()
+    for (const lane of lanes) await tickLane(lane)
   }
 }
 
@@ -178,6 +183,8 @@ export async function grant({ stage, chain, mine }: ByHand, account: Address, ro
 
 /** An account that acts outside the service, once it has roles. */
 export const outsider = accountAt(8)
+/** Whom units are claimed for. */
+export const [person, friend] = [accountAt(6), accountAt(7)]
 
 /** Calls a collection's contract as the outsider; returns the hash of the transaction, which is not mined yet. */
 export async function callAsOutsider(
@@ -222,6 +229,12 @@ export async function undoBlocks({ stage }: ByHand, depth = 1): Promise<void> {
   await request({ method: "anvil_reorg", params: [depth, []] })
   for (const hash of undone.flatMap(({ transactions }) => transactions))
     await client.dropTransaction({ hash })
+}
+
+/** Undoes a block and all after it. */
+export async function undoFrom(hand: ByHand, blockNumber: bigint | number): Promise<void> {
+  const { number: newest } = await hand.stage.anvil.client.getBlock()
+  await undoBlocks(hand, Number(newest) - Number(blockNumber) + 1)
 }
 
 /** Mines a lane's last transaction after revoking its signer's roles. */
@@ -330,6 +343,12 @@ export async function goOn({ tick, mine }: ByHand, rounds: number): Promise<void
 /** A reorganization after which transactions of a kind are mined before the contract is deployed. */
 export async function putBeforeDeployment(hand: ByHand, sent: string): Promise<void> {
   await reorganize(hand, "deployCollection", ({ kind }) => (kind === sent ? 0 : 1))
+}
+
+/** The chain as seen through nodes that say this instead of returning logs. */
+export function withoutLogs({ chain }: ByHand, said: string): ConnectedChain {
+  const getContractEvents = () => Promise.reject(new Error(said))
+  return { ...chain, rpc: { ...chain.rpc, getContractEvents } as typeof chain.rpc }
 }
 
 /** The chain as seen through nodes without receipts. */

@@ -118,10 +118,7 @@ describe("wake-ups over Redis", () => {
     const wakeUps = opened(createRedisWakeUps(`${server.url}/99`, { ...silent, warn }))
     wakeUps.onWake("timers", () => {})
     expect(await told.promise).toEqual({ error: "ERR DB index is out of range" })
-    for (let number = 0; number < 20; number++) {
-      wakeUps.wake(`queue ${number}`)
-      await Bun.sleep(50)
-    }
+    await wakeForASecond(wakeUps)
     expect(await server.keys()).toEqual([])
     const connection = connectWaitingRedis(server.url)
     expect(await connection.client("LIST")).not.toMatch(/cmd=(bzpopmin|xread|evalsha)/)
@@ -139,10 +136,7 @@ describe("wake-ups over Redis", () => {
     const wakeUps = opened(createRedisWakeUps(`redis://127.0.0.1:${line.port}/3`, { ...silent, warn }))
     wakeUps.onWake("timers", () => {})
     expect(await told.promise).toEqual({ error: expect.stringContaining("unknown command 'sElEcD'") })
-    for (let number = 0; number < 20; number++) {
-      wakeUps.wake(`queue ${number}`)
-      await Bun.sleep(50)
-    }
+    await wakeForASecond(wakeUps)
     expect(await server.keys()).toEqual([])
   }, 20_000)
 
@@ -230,6 +224,14 @@ function untilWoken(wakeUps: WakeUps, queue: string): Promise<void> {
   return new Promise((resolve) => {
     wakeUps.onWake(queue, resolve)
   })
+}
+
+/** Publishes wake-ups of many queues. */
+async function wakeForASecond(wakeUps: WakeUps): Promise<void> {
+  for (let number = 0; number < 20; number++) {
+    wakeUps.wake(`queue ${number}`)
+    await Bun.sleep(50)
+  }
 }
 
 /** Connecting takes a moment, in which a wake-up may be lost. */

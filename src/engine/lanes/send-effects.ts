@@ -266,10 +266,8 @@ async function putOffReverted(
       if (isOutput(result) && job.submittedEvent)
         await sendEvent(turn, effect.actor_id, { type: job.submittedEvent, ...result.output })
       if (result) await settleEffect(turn, effect.id, result)
-      else {
-        const because = untold.get(effect) ?? error.message
-        await putOff(turn, effect, because, blocks * block_time_seconds * 1_000)
-      }
+      else
+        await putOff(turn, effect, untold.get(effect) ?? error.message, blocks * block_time_seconds * 1_000)
     }
     if (results.size > 0) await job.afterRefusal?.(turn, [...results.keys()])
   })
