@@ -17,7 +17,8 @@ import { newFolder, removeDevServices, root, startDev, stopGently } from "../har
 const demos: Bun.Subprocess[] = []
 
 afterAll(async () => {
-  for (const demo of demos) if (demo.exitCode === null) await killWithService(demo)
+  for (const demo of demos)
+    if (demo.exitCode === null && demo.signalCode === null) await killWithService(demo)
   await removeDevServices()
 })
 
@@ -148,11 +149,11 @@ describe("the demo", () => {
   }, 60_000)
 
   test.concurrent("ends together with its own service when only it gets a signal", async () => {
-    const folder = newFolder()
     for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"] as const) {
+      const folder = newFolder()
       const demo = startDemo(folder)
-      while (!isFolderLocked(folder)) await Bun.sleep(50)
-      await Bun.sleep(500)
+      // The demo, too, locks the folder for a moment to see whether a service has it; only a service has a database.
+      while (!existsSync(join(folder, "service.db"))) await Bun.sleep(10)
       demo.kill(signal)
       const exitCode = await demo.exited
       const isServed = isFolderLocked(folder)
