@@ -1,6 +1,6 @@
 import { assign, setup } from "xstate"
 import { laneEffect } from "./effect.ts"
-import { noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
+import { isOtherTransaction, noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
 
 type ReplaceChipInput = {
   lane_id: string
@@ -20,6 +20,7 @@ export const chipReplacementMachine = setup({
     events: {} as ChipReplacementEvent,
   },
   actors: { replaceChip: laneEffect<ReplaceChipOutput, ReplaceChipInput>() },
+  guards: { isOtherTransaction },
   actions: { recordTransaction: assign(recordTransaction), recordFailure: assign(recordFailure) },
 }).createMachine({
   id: "chip-replacement",
@@ -56,7 +57,15 @@ export const chipReplacementMachine = setup({
         },
       },
     },
-    submitted: {},
+    submitted: {
+      on: {
+        // Another price of the transaction was mined, or one without effect was followed by another.
+        SUBMITTED: {
+          guard: { type: "isOtherTransaction", params: ({ event }) => event },
+          actions: { type: "recordTransaction", params: ({ event }) => event },
+        },
+      },
+    },
     confirmed: { type: "final" },
     failed: { type: "final" },
   },

@@ -1,6 +1,6 @@
 import { assign, setup } from "xstate"
 import { laneEffect } from "./effect.ts"
-import { noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
+import { isOtherTransaction, noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
 
 type RefreshMetadataInput = { lane_id: string; collection_id: string }
 type RefreshMetadataOutput = { transaction_hash: string }
@@ -15,6 +15,7 @@ export const metadataRefreshMachine = setup({
     events: {} as MetadataRefreshEvent,
   },
   actors: { refreshMetadata: laneEffect<RefreshMetadataOutput, RefreshMetadataInput>() },
+  guards: { isOtherTransaction },
   actions: { recordTransaction: assign(recordTransaction), recordFailure: assign(recordFailure) },
 }).createMachine({
   id: "metadata-refresh",
@@ -44,7 +45,15 @@ export const metadataRefreshMachine = setup({
         },
       },
     },
-    submitted: {},
+    submitted: {
+      on: {
+        // Another price of the transaction was mined, or one without effect was followed by another.
+        SUBMITTED: {
+          guard: { type: "isOtherTransaction", params: ({ event }) => event },
+          actions: { type: "recordTransaction", params: ({ event }) => event },
+        },
+      },
+    },
     confirmed: { type: "final" },
     failed: { type: "final" },
   },

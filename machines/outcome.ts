@@ -14,3 +14,9 @@ export const recordTransaction = (
 })
 
 export const recordFailure = (_: unknown, { error }: { error: unknown }) => ({ failure: failureOf(error) })
+
+/** Guards against being told the same transaction again. */
+export const isOtherTransaction = (
+  { context }: { context: Outcome },
+  { transaction_hash }: { transaction_hash: string },
+) => transaction_hash !== context.transaction_hash

@@ -36,15 +36,19 @@ import { accountAt, signers } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
+  callAsOutsider,
   grant,
   issuedUnit,
   issuingLane,
   newCollection,
   newUnit,
   openForEachTest,
+  outsider,
   outwaitNewestBlock,
   pairedUnit,
+  person,
   replaceChip,
+  replacementNow,
   withoutReceipts,
 } from "../harness/by-hand.ts"
 
@@ -647,6 +651,30 @@ describe("a transaction that was sent at two prices", () => {
     await tickLane({ ...own[1], chain: { ...chain, rpc: { ...chain.rpc, request } as typeof chain.rpc } })
     const [mined] = await hand.transactionsOf("deployCollection")
     expect([attempts.length, mined?.status, mined?.hash === cheap?.hash]).toEqual([2, "mined", false])
+  }, 30_000)
+
+  test("is shown by the hash that was mined, also by a chip replacement that it fails", async () => {
+    const hand = await open({ confirmation_depth: 3, finality_depth: 6 })
+    const { client } = hand.stage.anvil
+    const { unit_id, address } = await issuedUnit(hand)
+    await grant(hand, outsider.address)
+    const { id } = await replaceChip(hand, unit_id)
+    await hand.tick()
+    const { transaction_hash: first } = await replacementNow(hand, id)
+    await client.dropTransaction({ hash: first as Hex })
+    await callAsOutsider(hand, address, "claim", [1n, person.address])
+    await hand.mine()
+    await client.setNextBlockBaseFeePerGas({ baseFeePerGas: 20_000_000_000n })
+    await hand.mine()
+    await hand.tick()
+    await hand.mine()
+    await hand.tick()
+    const [mined] = await hand.transactionsOf("replaceChip")
+    expect([mined?.status, mined?.hash === first]).toEqual(["mined", false])
+    const shown = { transaction_hash: mined?.hash ?? null }
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "submitted", ...shown })
+    await hand.settle()
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "failed", ...shown })
   }, 30_000)
 })
 

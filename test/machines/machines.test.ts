@@ -256,6 +256,17 @@ describe("a machine's context", () => {
       expect(last.context).toMatchObject(context)
     })
 
+  for (const name of ["chip-replacement", "metadata-refresh"] as const)
+    test(`${name} has the transaction that it was told of last`, () => {
+      const { machine, inputs } = tables[name]
+      const [first] = initialTransition(machine, inputs[0])
+      const last = ["0x01", "0x02"].reduce<AnyMachineSnapshot>(
+        (snapshot, hash) => transition(machine, snapshot, { type: "SUBMITTED", transaction_hash: hash })[0],
+        first,
+      )
+      expect(last.context).toMatchObject({ transaction_hash: "0x02" })
+    })
+
   for (const [name, { machine, inputs }] of Object.entries(tables))
     test(`${name} after the start`, () => {
       for (const input of inputs) expect(initialTransition(machine, input)[0].context).toMatchObject(input)
