@@ -1,5 +1,6 @@
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
+import { within } from "../../src/platform/deadline.ts"
 import { createPlaces, shares } from "../../src/platform/places.ts"
 import { type Resolve, resolveHost } from "../../src/platform/public-address.ts"
 import { createEndpointLeases, leaveEndpoints, type SteadyClock } from "./leases.ts"
@@ -12,6 +13,7 @@ import { type Round, startRound } from "./round.ts"
 export type Deliverer = {
   /** Takes endpoints that have something due, and keeps those that it is working on. */
   tick(): Promise<void>
+  /** Waits a little for the attempts in progress, then leaves all endpoints that have none to other workers. */
   stop(): Promise<void>
 }
 
@@ -48,8 +50,14 @@ export function createDeliverer(
     async stop() {
       isStopping = true
       for (const round of rounds.values()) round.end()
-      await Promise.all([...rounds.values()].map(({ over }) => over))
-      await inTurn(context, null, (turn) => leaveEndpoints(turn, owner)).catch(() => {})
+      const over = Promise.all([...rounds.values()].map((round) => round.over))
+      await within(over, lastAttemptsMilliseconds, "a receiver takes long").catch(() => {})
+      // Nobody else may send to an endpoint while its last attempt is in progress: its lease runs out.
+      const busy = [...rounds.keys()]
+      await inTurn(context, null, (turn) => leaveEndpoints(turn, owner, busy)).catch(() => {})
     },
   }
 }
+
+/** Much shorter than a stop may take, so that no receiver prevents it from ending in order. */
+const lastAttemptsMilliseconds = 3_000

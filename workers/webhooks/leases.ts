@@ -1,4 +1,4 @@
-import { and, eq, exists, inArray, isNull, lte, sql } from "drizzle-orm"
+import { and, eq, exists, inArray, isNull, lte, notInArray, sql } from "drizzle-orm"
 import { webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import type { Turn } from "../../src/db/turn.ts"
@@ -126,10 +126,10 @@ function leaseEnd({ at }: Turn): Date {
   return new Date(at.getTime() + endpointLeaseMilliseconds)
 }
 
-/** Releases all leases of an owner, so that others need not wait. */
-export async function leaveEndpoints(turn: Turn, owner: string): Promise<void> {
+/** Releases the leases of an owner, except on the `busy` endpoints, so that others need not wait. */
+export async function leaveEndpoints(turn: Turn, owner: string, busy: string[]): Promise<void> {
   await turn.tx
     .update(webhookEndpoints)
     .set({ lease_owner: null, leased_until: null })
-    .where(eq(webhookEndpoints.lease_owner, owner))
+    .where(and(eq(webhookEndpoints.lease_owner, owner), notInArray(webhookEndpoints.id, busy)))
 }
