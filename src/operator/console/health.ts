@@ -65,7 +65,7 @@ function stuckSigns(stuck: Stuck): Sign[] {
   const reasons = Map.groupBy(stuck, ({ reason }) => reason)
   if (reasons.size === 0) return [right("nothing is stuck")]
   const atLeast = stuck.length < mostStuck ? "" : "at least "
-  return [...reasons].slice(0, mostReasons).flatMap(([reason, all]) => {
+  const named = [...reasons].slice(0, mostReasons).flatMap(([reason, all]) => {
     const [oldest] = all
     if (!oldest) return []
     return [
@@ -75,6 +75,9 @@ function stuckSigns(stuck: Stuck): Sign[] {
       ),
     ]
   })
+  const others = [...reasons.values()].slice(mostReasons).flat().length
+  if (others === 0) return named
+  return [...named, wrong(`${atLeast}${others} more stuck, for other reasons: run operator stuck`)]
 }
 
 const mostReasons = 5
@@ -146,7 +149,7 @@ async function webhookSigns(queries: Queries, now: Date): Promise<Sign[]> {
     return states.length === 0
       ? []
       : [right(counted(states.length, "webhook endpoint", "webhook endpoints"), "/console/webhooks")]
-  return troubled.slice(0, mostReasons).map((state) => {
+  const named = troubled.slice(0, mostReasons).map((state) => {
     const { id, url, status, waiting, waiting_since, last_refusals } = state
     const said = last_refusals[0]?.error
     const waits = `${counted(waiting, "event", "events")} waiting since ${waiting_since ? seconds(waiting_since) : "now"}`
@@ -155,6 +158,10 @@ async function webhookSigns(queries: Queries, now: Date): Promise<Sign[]> {
       `/console/actors/${id}`,
     )
   })
+  const others = troubled.length - named.length
+  if (others === 0) return named
+  const have = counted(others, "more webhook endpoint has", "more webhook endpoints have")
+  return [...named, wrong(`${have} events waiting`, "/console/webhooks")]
 }
 
 /** An endpoint without a backlog is fine, and so is one that its organization has paused. */
