@@ -929,7 +929,16 @@ describe("work", () => {
         code: "transaction.on_its_way",
         message: `Transaction ${transactionId} is in progress for ${retried}, and its lane sends it again by itself: see explain ${retried}; cancel ${retried} gives up its nonce.`,
       })
+    expect((await operator("explain", id)).document.retryable).toEqual([])
     expect((await stuckEntry(id)).reason).toContain("with nonce 7 is signed and not mined")
+    const become = (status: "allocated" | "signed") =>
+      earlier().turn(({ tx }) => tx.update(transactions).set({ status }))
+    await become("allocated")
+    expect((await operator("cancel", id)).document.error).toEqual({
+      code: "transaction.on_its_way",
+      message: `Transaction ${transactionId} is not signed yet, and can be given up only then: explain ${id} says what holds it up.`,
+    })
+    await become("signed")
     for (const given of [id, transactionId])
       expect(await operator("cancel", given)).toMatchObject({
         code: 0,

@@ -122,10 +122,12 @@ async function journalOf(queries: Queries, actor: ActorRow) {
 
 function retryableOf(actor: ActorRow, work: Work[]): Story["retryable"] {
   const open = work.filter(isOpen)
+  // A lane sends a transaction again by itself.
+  const isWaiting = open.some(({ effect }) => effect.transaction_id === null)
   const closedLanes = open.flatMap(({ lane }) => (lane && lane.status !== "open" ? [lane.id] : []))
   return [
     ...(takesRetry(actor) ? [{ id: actor.id, would: "try again" }] : []),
-    ...(open.length > 0 ? [{ id: actor.id, would: "take up the open work now" }] : []),
+    ...(isWaiting ? [{ id: actor.id, would: "take up the open work now" }] : []),
     ...[...new Set(closedLanes)].map((id) => ({ id, would: `reopen lane ${id}` })),
   ]
 }

@@ -20,13 +20,25 @@ export async function cancelById(turn: Turn, text: string) {
       `Nothing with the id ${text} has a transaction in progress.`,
     )
   const given = await requestCancel(turn, transactionId)
-  if (!given)
-    throw new OperatorRefusal(
-      "transaction.is_settled",
-      `Transaction ${transactionId} is mined or finished: there is nothing to give up.`,
-    )
+  if (!given) throw await cannotGiveUp(turn.tx, transactionId, text)
   turn.wake(laneQueue(given.lane_id))
   return given
+}
+
+async function cannotGiveUp(queries: Queries, transactionId: string, text: string): Promise<OperatorRefusal> {
+  const [transaction] = await queries
+    .select({ status: transactions.status })
+    .from(transactions)
+    .where(eq(transactions.id, transactionId))
+  if (transaction?.status === "allocated")
+    return new OperatorRefusal(
+      "transaction.on_its_way",
+      `Transaction ${transactionId} is not signed yet, and can be given up only then: explain ${text} says what holds it up.`,
+    )
+  return new OperatorRefusal(
+    "transaction.is_settled",
+    `Transaction ${transactionId} is mined or finished: there is nothing to give up.`,
+  )
 }
 
 async function transactionFor(queries: Queries, id: string): Promise<string | null> {
