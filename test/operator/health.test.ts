@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
+import { webhookDeliveries, webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
 import { actors } from "../../src/db/schema.ts"
 import { createHealth } from "../../src/operator/console/health.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -14,8 +14,8 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 /** What the console calls wrong, and where it leads to. */
-async function wrongSigns() {
-  const signs = await createHealth(service.context)()
+async function wrongSigns({ context } = service) {
+  const signs = await createHealth(context)()
   return signs.filter(({ is_wrong }) => is_wrong).map(({ text, address }) => ({ text, address }))
 }
 
@@ -41,6 +41,35 @@ test("the console says how many more webhook endpoints have events waiting than 
     text: "2 more webhook endpoints have events waiting",
     address: "/console/webhooks",
   })
+})
+
+test("the console calls no endpoint wrong that its organization paused, whatever it refused before", async () => {
+  const own = await openService(sqlite as Engine)
+  const { organization_id } = await createCaller(own)
+  const at = own.context.clock()
+  const given = { code: "webhook_endpoint.given_up", message: "it refused ten times" }
+  for (const [name, failure] of Object.entries({ "paused.example": null, "given-up.example": given })) {
+    const endpoint_id = newId()
+    await own.turn(async ({ tx }) => {
+      await tx.insert(webhookEndpoints).values({
+        ...{ id: endpoint_id, organization_id, url: `https://${name}/`, status: "paused", failure },
+        ...{ secrets: [], created_at: at },
+      })
+      await tx.insert(webhookQueue).values({
+        ...{ endpoint_id, event_id: newId(), line: newId(), position: 1, attempts: 1 },
+        ...{ due_at: at, last_error: "responded with status 500", created_at: at },
+      })
+      await tx.insert(webhookDeliveries).values({
+        ...{ id: newId(), endpoint_id, event_id: newId(), attempt: 1, status: "failed" },
+        ...{ error: "responded with status 500", milliseconds: 5, created_at: at },
+      })
+    })
+  }
+  const said = (await wrongSigns(own)).filter(({ text }) => text.includes("webhook endpoint"))
+  expect(said.map(({ text }) => text)).toEqual([
+    expect.stringContaining("https://given-up.example/ is paused"),
+  ])
+  await own.close()
 })
 
 test("the console says for how many more reasons something is stuck than it names", async () => {

@@ -165,9 +165,10 @@ async function webhookSigns(queries: Queries, now: Date): Promise<Sign[]> {
 }
 
 /** An endpoint without a backlog is fine, and so is one that its organization has paused. */
-function isTroubled({ status, waiting_since, last_refusals }: WebhookState, now: Date): boolean {
+function isTroubled({ status, failure, waiting_since, last_refusals }: WebhookState, now: Date): boolean {
   if (waiting_since === null) return false
-  if (status === "enabled" && now.getTime() - Date.parse(waiting_since) > deliveredMilliseconds) return true
+  if (status === "paused") return failure !== null
+  if (now.getTime() - Date.parse(waiting_since) > deliveredMilliseconds) return true
   return last_refusals.length > 0
 }
 
