@@ -4,7 +4,7 @@ import { table } from "./text.ts"
 
 export const acts: Command = {
   name: "acts",
-  does: "lists who retried, cancelled, suspended, resumed, revoked or rotated what, newest first",
+  does: "lists who retried, cancelled, suspended, resumed, revoked or rotated what, the last 200 acts, newest first",
   takes: "[--subject ID]",
   options: { subject: false },
   plan:

@@ -5,7 +5,7 @@ import { table } from "./text.ts"
 
 export const webhooks: Command = {
   name: "webhooks",
-  does: "lists webhook endpoints and what waits for each",
+  does: "lists webhook endpoints and what waits for each, at most the 200 that wait longest",
   takes: "[--organization ID]",
   options: { organization: false },
   plan(values) {
