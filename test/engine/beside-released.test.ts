@@ -1,15 +1,18 @@
 import { expect, test } from "bun:test"
 import { asc, desc, eq } from "drizzle-orm"
 import type { Hex } from "viem"
-import { chips, transactionAttempts } from "../../src/db/schema.ts"
+import { chips, effects, transactionAttempts } from "../../src/db/schema.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import {
   activeCollection,
+  type ByHand,
   callAsOutsider,
   claimNow,
   friend,
   goOn,
   grant,
   issuedUnit,
+  mineWithoutRole,
   numberOf,
   openForEachTest,
   outsider,
@@ -22,6 +25,7 @@ import {
   replaceChip,
   replacementNow,
   tickOf,
+  twoIssuedUnits,
   undoBlocks,
   undoFrom,
 } from "../harness/by-hand.ts"
@@ -80,15 +84,10 @@ test("a claim that failed beside another one is not among those that an operator
   const { id } = await create()
   const tick = tickOf(lane)
   await tick()
-  const attempts = await hand.world.context.db.read
-    .select()
-    .from(transactionAttempts)
-    .orderBy(desc(transactionAttempts.created_at))
-  const sent = attempts[0] as { hash: Hex; raw: Hex }
-  await client.dropTransaction({ hash: sent.hash })
+  const serializedTransaction = await takeFromPool(hand)
   await callAsOutsider(hand, taken.address, "claim", [1n, friend.address])
   await hand.mine(6)
-  await client.sendRawTransaction({ serializedTransaction: sent.raw })
+  await client.sendRawTransaction({ serializedTransaction })
   await hand.mine(2)
   await tick()
   expect((await claimNow(hand, takenId)).status).toBe("failed")
@@ -132,3 +131,65 @@ test("an issuance for two collections of which the chain lost one is sent again 
   const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
   expect(await readToken(hand, other.address, "chipOf")).toBe(numberOf(chip?.chip_id ?? null))
 }, 60_000)
+
+test("a claim does not fail while a transaction that is sent again for another one may still make it", async () => {
+  const hand = await open({ confirmation_depth: 2, finality_depth: 6 })
+  const [owning] = hand.lanes
+  const { client } = hand.stage.anvil
+  const { address, one, other } = await twoIssuedUnits(hand)
+  const createKept = await preparedClaim(hand, one, person.address)
+  const create = await preparedClaim(hand, other, person.address)
+  await grant(hand, outsider.address)
+  await createKept()
+  const { id } = await create()
+  await hand.tick()
+  const serializedTransaction = await takeFromPool(hand)
+  const { number: before } = await client.getBlock()
+  const claimForFriend = async () => {
+    await callAsOutsider(hand, address, "claim", [2n, friend.address])
+    await hand.mine()
+  }
+  await claimForFriend()
+  await client.sendRawTransaction({ serializedTransaction })
+  await hand.mine(2)
+  await hand.tick()
+
+  // What their transaction made, the other claim, is undone for long.
+  await undoFrom(hand, before + 1n)
+  await mineWithoutRole(hand, owning)
+  await goOn(hand, 8)
+  await grant(hand, owning.signer.address)
+  const { number: early } = await client.getBlock()
+  await claimForFriend()
+  await postpone(60_000)
+  await goOn(hand, 2)
+  await postpone(0)
+  await hand.tick()
+  await undoFrom(hand, early + 1n)
+  await postpone(60_000)
+  await goOn(hand, 4)
+  await postpone(0)
+  await goOn(hand, 4)
+  const ownerOf = { address: address as Hex, abi: collectionAbi, functionName: "ownerOf" } as const
+  expect(await client.readContract({ ...ownerOf, args: [2n] })).toBe(person.address)
+  expect((await claimNow(hand, id)).status).toBe("claimed")
+
+  async function postpone(milliseconds: number): Promise<void> {
+    await hand.turn(async ({ tx, at }) => {
+      const due_at = new Date(at.getTime() + milliseconds)
+      await tx.update(effects).set({ due_at, attempts: 3 }).where(eq(effects.actor_id, id))
+    })
+  }
+}, 60_000)
+
+/** Takes the transaction signed last out of the pool; returns its bytes. */
+async function takeFromPool({ world, stage }: ByHand): Promise<Hex> {
+  const [last] = await world.context.db.read
+    .select()
+    .from(transactionAttempts)
+    .orderBy(desc(transactionAttempts.created_at))
+    .limit(1)
+  const { hash, raw } = last as { hash: Hex; raw: Hex }
+  await stage.anvil.client.dropTransaction({ hash })
+  return raw
+}

@@ -225,6 +225,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an effect fails whose bytes are on their way for another one",
+    file: "src/engine/jobs/sent-before.ts",
+    replace: [['"allocated", "signed", "sent", "mined", ', ""]],
+    noticed_by: {
+      file: besideReleased,
+      test: "a claim does not fail while a transaction that is sent again for another one may still make it",
+    },
+  },
+  {
     name: "nobody is told that a receipt is missed of a block that is final",
     file: giveResults,
     replace: [["return withoutReceipt(transaction, place)", "return nothing"]],

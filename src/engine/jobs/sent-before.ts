@@ -6,8 +6,9 @@ import { transactions } from "../../db/schema.ts"
 import { runSelector, singleCallsIn } from "../chain/desk.ts"
 
 /**
- * Returns whether a block that is not final contains bytes that make a call, or one of the calls in it, whatever their
- * outcome: a reorganization may move them to where they succeed. They may be from another lane, if the work moved here.
+ * Returns whether bytes that are in no final block make a call, or one of the calls in it, whatever their outcome: a
+ * reorganization may move them to where they succeed. They may be from another lane, if the work moved here, and may be
+ * on their way again for other work.
  */
 export async function isSentBefore(
   queries: Queries,
@@ -15,7 +16,7 @@ export async function isSentBefore(
   call: { to: string; data: Hex },
 ): Promise<boolean> {
   for (const { to, data } of singleCallsIn(call)) {
-    const sent = await settledCalls(queries, { chain_id, to })
+    const sent = await watchedCalls(queries, { chain_id, to })
     const words = data.slice(10).match(/.{1,64}/g) ?? []
     const isIn = (before: (typeof sent)[number]) =>
       // Bytes that make the call contain each of its words; decoding all the others would take too long.
@@ -26,15 +27,15 @@ export async function isSentBefore(
   return false
 }
 
-/** Transactions whose results were applied and that are not final. */
-const settledCalls = query((db, { chain_id, to }: Given<{ chain_id: number; to: string }>) =>
+/** Transactions that are not final. */
+const watchedCalls = query((db, { chain_id, to }: Given<{ chain_id: number; to: string }>) =>
   db
     .select({ to: transactions.to, call: transactions.call })
     .from(transactions)
     .where(
       and(
         eq(transactions.chain_id, chain_id),
-        inArray(transactions.status, ["confirmed", "reverted"]),
+        inArray(transactions.status, ["allocated", "signed", "sent", "mined", "confirmed", "reverted"]),
         or(eq(transactions.to, to), like(transactions.call, `${runSelector}%`)),
       ),
     ),
