@@ -1,5 +1,9 @@
 import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { effects } from "../../src/db/schema.ts"
+import { laneQueue } from "../../src/platform/queues.ts"
 import {
+  activeCollection,
   type ByHand,
   callAsOutsider,
   claimBeside,
@@ -10,6 +14,7 @@ import {
   issuedUnit,
   openForEachTest,
   outsider,
+  pairedUnit,
   person,
   preparedClaim,
   tickOf,
@@ -48,9 +53,55 @@ test("a claim gets its result although no node tells who came first at another o
   expect((await claimNow(hand, id)).status).toBe("claimed")
 }, 30_000)
 
+test("rejected claims of a collection are not sent over and over if no node tells who came first", async () => {
+  const hand = await open(depths)
+  const { id: collection_id, address } = await activeCollection(hand)
+  const [one, other] = [await pairedUnit(hand, collection_id), await pairedUnit(hand, collection_id)]
+  const free = await pairedUnit(hand, collection_id)
+  await hand.settle()
+  const createOne = await preparedClaim(hand, one, person.address)
+  const createOther = await preparedClaim(hand, other, person.address)
+  await grant(hand, outsider.address)
+  await callAsOutsider(hand, address, "claim", [1n, friend.address])
+  await callAsOutsider(hand, address, "claim", [2n, friend.address])
+  await hand.mine()
+  await createOne()
+  await createOther()
+  await goOnWithoutLogs(hand, 8)
+  expect(await hand.transactionsOf("relayClaim")).toHaveLength(1)
+
+  await (await preparedClaim(hand, free, person.address))()
+  const [{ signer }] = hand.lanes
+  for (let round = 0; round < 3; round++) {
+    await hand.turn(({ tx, at }) =>
+      tx
+        .update(effects)
+        .set({ due_at: at })
+        .where(eq(effects.queue, laneQueue(signer.lane_id))),
+    )
+    await roundWithoutLogs(hand)()
+  }
+  expect(await hand.transactionsOf("relayClaim")).toHaveLength(2)
+}, 30_000)
+
+test("a claim that was made for its recipient before is not sent over and over if no node tells when", async () => {
+  const hand = await open(depths)
+  const { unit_id, address } = await issuedUnit(hand)
+  const create = await preparedClaim(hand, unit_id, person.address)
+  await claimBeside(hand, address, person.address)
+  const { id } = await create()
+  await goOnWithoutLogs(hand, 12)
+  expect(await hand.transactionsOf("relayClaim")).toHaveLength(1)
+  expect((await claimNow(hand, id)).status).toBe("claimed")
+}, 30_000)
+
 /** Rounds of the ownership lane, each followed by a block. */
 async function goOnWithoutLogs(hand: ByHand, rounds: number): Promise<void> {
+  await goOn({ ...hand, tick: roundWithoutLogs(hand) }, rounds)
+}
+
+function roundWithoutLogs(hand: ByHand): () => Promise<void> {
   const [owning] = hand.lanes
   const chain = withoutLogs(hand, "eth_getLogs is not available on your plan")
-  await goOn({ ...hand, tick: tickOf({ ...owning, chain }) }, rounds)
+  return tickOf({ ...owning, chain })
 }

@@ -181,6 +181,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "claims that are refused are sent over and over together",
+    file: relayClaims,
+    replace: [["const taken = await takenClaims(chain, present)", "const taken: Claim[] = []"]],
+    noticed_by: {
+      file: "test/engine/without-logs.test.ts",
+      test: "rejected claims of a collection are not sent over and over if no node tells who came first",
+    },
+  },
+  {
     name: "operators are told of what had failed as of what was done",
     file: sendAnew,
     replace: [['const done = lost.filter(({ status }) => status === "done")', "const done = mined.effects"]],

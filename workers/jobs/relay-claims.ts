@@ -31,7 +31,7 @@ import {
 import { isSentBefore } from "../../src/engine/jobs/sent-before.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
-import { isClaimedAtDepth, tokenNow } from "./token-at-depth.ts"
+import { tokenAtDepth, tokenNow } from "./token-at-depth.ts"
 
 /** The most waiting claims joined into one transaction. */
 const maxClaims = 20
@@ -46,7 +46,10 @@ export const relayClaims: Job<"relayClaim"> = {
     const chosen = nextOf(chain, known)
     const lost = await lostClaims(chain, chosen)
     if (lost.includes(first)) return { do: "wait", effects: lost.map(({ effect }) => effect) }
-    const next = chosen.filter((claim) => !lost.includes(claim))
+    const present = chosen.filter((claim) => !lost.includes(claim))
+    const taken = await takenClaims(chain, present)
+    if (taken.includes(first)) return callOf([first])
+    const next = present.filter((claim) => !taken.includes(claim))
     const rebound = await reboundClaims(chain, next)
     const superseded = await supersededClaims(chain, queries, rebound)
     if (superseded.length > 0) return endOf(superseded)
@@ -93,10 +96,15 @@ export const relayClaims: Job<"relayClaim"> = {
         if (here) return { output: { transaction_hash: receipt.transactionHash } }
         const token = { contract: claim.contract, serial: BigInt(claim.serial) }
         // Still in custody, as after the chain lost the issuance for a while: nothing prevents the claim.
-        if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"
+        const then = await tokenAtDepth(chain, token, receipt.blockNumber)
+        if (then === null || then.owner === null) return "again"
         // The recipient may have transferred the unit since.
         const earlier = await claimedIfTold(chain, claim, receipt.blockNumber)
-        if (earlier === "untold") return "again"
+        if (earlier === "untold") {
+          // Sent again, it would have no effect again.
+          const isMade = receipt.status === "success" && isAddressEqual(then.owner, claim.recipient)
+          return isMade ? { output: { transaction_hash: receipt.transactionHash } } : "again"
+        }
         if (earlier) return { output: earlier.output }
         return { error: failure("claim.already_claimed", receipt.transactionHash) }
       }),
@@ -229,6 +237,19 @@ async function lostClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim
     }),
   )
   return lost.flat()
+}
+
+/**
+ * Returns claims that were tried before and whose units are somebody's now. Each has to be refused by itself: a call for
+ * several of them would skip it, for a fee.
+ */
+async function takenClaims({ rpc }: ConnectedChain, claims: Claim[]): Promise<Claim[]> {
+  const tried = claims.filter(({ effect }) => effect.attempts > 0)
+  return await filterAll(tried, async ({ contract: address, serial }) => {
+    const token = { address, abi: collectionAbi, functionName: "ownerOf", args: [BigInt(serial)] } as const
+    const owner = await unlessReverted(() => rpc.readContract(token), address)
+    return !isAddressEqual(owner, address)
+  })
 }
 
 /** Returns claims that would lock a wrong chip for ever: their unit is in custody and has another chip on chain now. */

@@ -220,8 +220,9 @@ async function refusedKey(
 
 /** Simulates the call before it takes a nonce. Returns the gas limit, or how the call reverts. */
 async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<bigint | CallReverted> {
-  // The outcome of an open call to the same contract is not known yet.
-  if (callsIn(call).some(({ to }) => busy.has(to))) return call.gas
+  // The outcome of an open call to the same contract is not known yet. What was refused before may be again, for a fee.
+  const isNew = call.members.every(({ attempts }) => attempts === 0)
+  if (isNew && callsIn(call).some(({ to }) => busy.has(to))) return call.gas
   const estimate = await tryCall(lane.chain, lane.signer.address, call)
   return estimate instanceof CallReverted ? estimate : gasFor(estimate)
 }
