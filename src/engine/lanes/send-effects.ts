@@ -88,10 +88,13 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   for (let room = maxInFlight - inFlight.length; room > 0; ) {
     const turn = nextTurn(waiting, shares)
     if (!turn) return
-    const { taken, call, pause } = await planNext(lane, ofTheSameKind(waiting, turn), busy)
-    for (const id of taken) passed.add(id)
-    waiting = waiting.filter(({ id }) => !taken.has(id))
-    if (pause !== null) return yield { ...nothing, pause }
+    const sameKind = ofTheSameKind(waiting, turn)
+    const { taken, call, pause } = await planNext(lane, sameKind, busy)
+    if (pause !== null) yield { ...nothing, pause }
+    // A key that lacks a role may have those for other work.
+    const passedNow = pause === null ? taken : idsOf(sameKind)
+    for (const id of passedNow) passed.add(id)
+    waiting = waiting.filter(({ id }) => !passedNow.has(id))
     if (!call) continue
     const fees = firstFees(call.gas, await lane.market(), lane.limits)
     const cost = costOf(call.gas, fees)
