@@ -9,6 +9,7 @@ import {
   type ByHand,
   goOn,
   grant,
+  meetNoContract,
   mineWithoutRole,
   newUnit,
   openForEachTest,
@@ -93,6 +94,22 @@ test("a chip with ID zero does not block others if its transaction reverts in a 
     "pending.stopped",
     "active.unclaimed",
   ])
+})
+
+test("a unit that was retried often does not let others fail that met no contract with it", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+  const { id } = await activeCollection(hand)
+  const [often, other] = [await newUnit(hand, id), await newUnit(hand, id)]
+  await bulk(hand, [
+    { unit_id: often, is_test: true },
+    { unit_id: other, is_test: true },
+  ])
+  await hand.turn(({ tx }) => tx.update(effects).set({ attempts: 5 }).where(eq(effects.actor_id, often)))
+  await hand.tick()
+  await meetNoContract(hand)
+  await goOn(hand, 10)
+  expect(await stateOf(hand, other)).toBe("active.unclaimed")
+  expect(await stateOf(hand, often)).toBe("active.unclaimed")
 })
 
 async function nextBulk(hand: ByHand, collection_id: string) {

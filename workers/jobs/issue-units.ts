@@ -389,7 +389,7 @@ async function canSucceedLater(
   // An earlier batch is not mined yet.
   if (reason === "SerialGap") return true
   // What was done once is done again, however often it was planned.
-  if (effects.some(({ status, attempts }) => status !== "done" && attempts >= maxPlans)) return false
+  if (effects.every(({ status, attempts }) => status !== "done" && attempts >= maxPlans)) return false
   // Planning finds out which of them causes the revert.
   return reason === null || issueUnits.refusal(reason) === null || effects.some(hasFitChip)
 }
