@@ -1198,15 +1198,6 @@ export const mutations: Mutation[] = [
     },
   },
   {
-    name: "a claim that has moved on is sent again with its old nonce",
-    file: pushOn,
-    replace: [[" || isForNothing(lane, transaction)", ""]],
-    noticed_by: {
-      file: overtaken,
-      test: "is repeated before the claim also if the claim's empty transaction is undone with them",
-    },
-  },
-  {
     name: "a claim is sent again while the chain has neither its issuance nor the replacement of its chip",
     file: relayClaims,
     replace: [["return token === null || (token.owner", "return token !== null && (token.owner"]],

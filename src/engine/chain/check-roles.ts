@@ -53,7 +53,7 @@ async function signerFault(chain: ConnectedChain, address: Address, needed: numb
   const { chain_id, config } = chain
   const lacks = await lackOf(chain, address, needed)
   if (lacks === null) return null
-  const text = `SIGNER_KEYS has the key of ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: its lane waits until this is fixed; to see how, run: operator chain roles`
+  const text = `SIGNER_KEYS has the key of ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: work for which it lacks one waits until this is fixed; to see how, run: operator chain roles`
   return { chain_id, variable: "SIGNER_KEYS", address, text } as const
 }
 

@@ -86,7 +86,7 @@ async function pushOn(
   const use = await findUse(lane, transaction)
   if (use) return use.is_ours ? withoutReceipt(transaction, use) : await usedByOther(lane, transaction, use)
   const hold = await holdOf(lane, transaction)
-  const is_given_up = hold !== null || isGivenUp(transaction) || isForNothing(lane, transaction)
+  const is_given_up = hold !== null || isGivenUp(transaction)
   const last = lastWanted(transaction, is_given_up)
   const blocksSince = (block: number | null) => (block === null ? Infinity : Number(lane.head) - block)
   const isDue =
@@ -126,14 +126,6 @@ async function holdOf(
 ): Promise<string | null> {
   const { hold } = jobFor(jobs, kind)
   return (await hold?.(chain, context.db.read, { to, data })) ?? null
-}
-
-/**
- * Returns whether the call has ended without effect and might do harm now: its work has another transaction, or is
- * planned again, and waits there for what the call needs.
- */
-function isForNothing({ jobs }: HeldLane, { kind, status }: TransactionRow): boolean {
-  return status === "reverted" && jobFor(jobs, kind).hold !== undefined
 }
 
 /** Sends signed bytes again, except a call that is held back. */
