@@ -1165,8 +1165,8 @@ export const mutations: Mutation[] = [
     file: pushOn,
     replace: [
       [
-        "const is_given_up = hold !== null || isGivenUp(transaction) ||",
-        "const is_given_up = isGivenUp(transaction) ||",
+        "const is_given_up = hold !== null || isGivenUp(transaction)",
+        "const is_given_up = isGivenUp(transaction)",
       ],
       ["if (hold === null || attempt.is_cancel) return", "return"],
     ],
