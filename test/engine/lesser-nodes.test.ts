@@ -112,7 +112,7 @@ describe("a claim from a wallet is found through a node that accepts only some o
       await sendClaim(running, claim, 7)
       await until(async () => (await claimOf(running, claim.id))?.status === "claimed")
       expect(chain.providers.health()).toMatchObject([{ state: "healthy", said: null }])
-    }, 40_000)
+    }, 60_000)
 })
 
 test("a claim is prepared for a wallet even if nodes behind one URL briefly lack the block that another has reported", async () => {
