@@ -159,6 +159,17 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     expect(next.body.events).toEqual([third])
   })
 
+  test("continues to older events from a cursor whose event was deleted", async () => {
+    const customer = await createCustomer(service)
+    await createVisitor(service, customer)
+    const [newest, next] = await eventsOf(customer)
+    const page = await ask(service, "GET /v1/events?limit=1", { as: customer.key })
+    const { next_cursor } = page.body.pagination as { next_cursor: string }
+    await service.behind.turn(({ tx }) => tx.delete(events).where(eq(events.id, String(newest?.id))))
+    const rest = await ask(service, `GET /v1/events?limit=1&cursor=${next_cursor}`, { as: customer.key })
+    expect([rest.status, rest.body.events]).toEqual([200, [next]])
+  })
+
   test("contains nothing of another organization and accepts none of its IDs", async () => {
     const customer = await createCustomer(service)
     const stranger = await createCustomer(service)

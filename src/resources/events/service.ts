@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, isNotNull, lt } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type EventRow, events } from "../../db/event-schema.ts"
-import { type Page, type PageOf, pageOf } from "../../db/page.ts"
+import { type Page, type PageOf, pageBy, pageOf } from "../../db/page.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Caller } from "../../platform/caller.ts"
 import { ApiError, fieldError } from "../../platform/errors.ts"
@@ -46,9 +46,10 @@ export async function listEvents(
     const rows = await eventsAfter(queries, caller, { ...filter, position: from, limit: page.limit + 1 })
     return pageOf(rows, page.limit)
   }
-  const before = page.after && (await positionOfEvent(queries, caller, page.after.id, "cursor"))
-  const asked = { ...wanted(caller, filter), before: before ?? undefined, limit: page.limit + 1 }
-  return pageOf(await newestEvents(queries, asked), page.limit)
+  // By position and not by id: meanwhile the event may have been deleted, and older ones kept for an endpoint.
+  const before = page.after ? Number(page.after.id) : undefined
+  const rows = await newestEvents(queries, { ...wanted(caller, filter), before, limit: page.limit + 1 })
+  return pageBy(rows, page.limit, ({ position }) => `${position}`)
 }
 
 const newestEvents = query((db, { before, limit, ...given }: Given<Wanted & Newest>) =>
