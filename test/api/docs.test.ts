@@ -269,6 +269,11 @@ describe("the error pages", () => {
     }
   })
 
+  test("name both limits of open authorizations: a session's and the unit's", async () => {
+    for (const code of ["claim.in_progress", "transfer.in_progress"])
+      expect((await read(`/docs/errors/${code}.md`)).text).toMatch(/: 5 of this session, or 50 /)
+  })
+
   test("are where doc_url of a real error points", async () => {
     const { text } = await read("/v1/units")
     const { error } = JSON.parse(text) as { error: { code: string; doc_url: string } }

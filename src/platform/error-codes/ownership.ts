@@ -16,8 +16,8 @@ export const ownershipErrors = {
     retryable: true,
     title: "A claim of this unit is in progress.",
     happened:
-      "The service is sending a claim of this unit, or this session already has 5 open claims for wallets to send. Open claims of other sessions do not block you.",
-    fix: "Poll the claim until it is final. If it ends `expired` or `failed`, create a new claim. With 5 open claims for wallets, let the recipient send one of them, wait until they expire after 30 minutes, or tap again.",
+      "The service is sending a claim of this unit, or there are too many open claims for wallets to send: 5 of this session, or 50 of the unit from all sessions.",
+    fix: "Poll the claim until it is final. If it ends `expired` or `failed`, create a new claim. With too many open claims for wallets, let the recipient send one of them, or wait until they expire after 30 minutes. With 5 of this session you can also tap again.",
     operation: "getClaim",
     related: ["transfer.in_progress", "claim.already_claimed"],
   },
@@ -61,10 +61,10 @@ export const ownershipErrors = {
   "transfer.in_progress": {
     status: 409,
     retryable: true,
-    title: "This session has too many open transfers of this unit.",
+    title: "This unit has too many open transfers.",
     happened:
-      "This session already has 5 open transfers of this unit. Several may be open at once: the contract accepts one of them, and the others end `failed` with `transfer.superseded`.",
-    fix: "Let the owner send the transaction of an open transfer, wait until they expire after 30 minutes, or tap again.",
+      "There are too many open transfers of this unit: 5 of this session, or 50 from all sessions. Several may be open at once: the contract accepts one of them, and the others end `failed` with `transfer.superseded`.",
+    fix: "Let the owner send the transaction of an open transfer, or wait until they expire after 30 minutes. With 5 of this session you can also tap again.",
     operation: "getTransfer",
     related: ["transfer.owner_unknown", "claim.in_progress"],
   },
