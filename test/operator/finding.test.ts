@@ -153,6 +153,16 @@ describe.each(engines)("on $name the console", (engine) => {
     expect(text.indexOf('class="signs"')).toBeLessThan(text.indexOf("<h1>Lifecycles"))
   })
 
+  test("finds a unit by an external ID as long as they may be", async () => {
+    const collection = await activeCollection(service, service.caller)
+    for (const external_id of ["J".repeat(256), "🧥".repeat(256)]) {
+      const { id } = await newUnit(service, service.caller, collection, { external_id })
+      const address = `${server.url}/console/search?q=${encodeURIComponent(external_id)}`
+      const response = await fetch(address, { redirect: "manual" })
+      expect(response.headers.get("location")).toBe(`/console/actors/${id}`)
+    }
+  })
+
   test("lists actors with the names of their resources", async () => {
     const maker = await createCaller(service, { name: "Maker & Daughters" })
     const collection = await activeCollection(service, maker)

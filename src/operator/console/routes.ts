@@ -87,7 +87,7 @@ export function consolePages(context: Context): Hono {
   pages.get("/console/webhooks", async (c) => c.html(webhooksPage(await webhookStates(queries, null))))
 
   pages.get("/console/search", async (c) => {
-    const words = (c.req.query("q") ?? "").slice(0, 200)
+    const words = (c.req.query("q") ?? "").slice(0, mostSearched)
     const hits = await search(queries, words)
     const [only, another] = hits
     return only && !another ? c.redirect(`/console/actors/${only.id}`, 303) : c.html(searchPage(words, hits))
@@ -147,6 +147,9 @@ const saidOf: Record<string, string> = {
   retry: "It will be tried again.",
   cancel: "The nonce is given up; its work will be sent with another nonce.",
 }
+
+/** A name or an external id has up to 256 characters, of one or two UTF-16 units each. */
+const mostSearched = 512
 
 function isMachine(name: string): name is MachineName {
   return Object.hasOwn(lifecycles, name)
