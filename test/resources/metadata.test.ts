@@ -14,6 +14,7 @@ import { createMetadataRefresh } from "../../src/resources/metadata-refreshes/se
 import type { CreateUnitBody } from "../../src/resources/units/model.ts"
 import { updateUnit } from "../../src/resources/units/service.ts"
 import { type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
+import { useBrowser } from "../harness/browser.ts"
 import { engines } from "../harness/engines.ts"
 import { activeCollection, createProduct, newUnit, pair, settle } from "../harness/services.ts"
 
@@ -22,6 +23,7 @@ const hash = `0x${"ef".repeat(32)}`
 describe.each(engines)("on $name token metadata", (engine) => {
   let service: HttpService
   let customer: Customer
+  const { newPage } = useBrowser()
   beforeAll(async () => {
     service = await startService(engine)
     customer = await createCustomer(service)
@@ -100,7 +102,22 @@ describe.each(engines)("on $name token metadata", (engine) => {
       expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
       expect(await response.text()).not.toContain("<b>")
     }
-    expect(await (await get(`${path}/page`)).text()).toContain("<dt>Colour</dt><dd>Moss</dd>")
+    expect(await (await get(`${path}/page`)).text()).toMatch(/<dt[^>]*>Colour<\/dt><dd[^>]*>Moss<\/dd>/)
+  })
+
+  test("has an HTML page that shows each text in its own direction", async () => {
+    const hebrew = { name: "מעיל סתיו", description: "נארג ביד.", metadata: { צבע: "ירוק", Size: "M" } }
+    const { page } = await newPage()
+    await page.goto(`${service.base_url}${(await issued(hebrew)).path}/page`)
+    const directions = await page.evaluate(
+      `[...document.querySelectorAll("h1, .words, dt, dd")].map((each) => each.textContent + " " + getComputedStyle(each).direction)`,
+    )
+    expect(directions).toEqual([
+      "מעיל סתיו rtl",
+      "נארג ביד. rtl",
+      ...["Size ltr", "M ltr"],
+      ...["צבע rtl", "ירוק rtl"],
+    ])
   })
 
   test("is not sent again to a client that has it until it changes", async () => {

@@ -10,9 +10,9 @@ export function tokenPage(
   token: PublicToken,
 ): string {
   const { collection, serial } = token
-  const about = html`<p class="quiet">${collection.name}, number ${serial} · <code>${collection.address}</code> on chain ${collection.chain_id}</p>`
+  const about = html`<p class="quiet"><bdi>${collection.name}</bdi>, number ${serial} · <code>${collection.address}</code> on chain ${collection.chain_id}</p>`
   const traits = attributes.map(
-    ({ trait_type, value }) => html`<dt>${trait_type}</dt><dd>${String(value)}</dd>`,
+    ({ trait_type, value }) => html`<dt dir="auto">${trait_type}</dt><dd dir="auto">${String(value)}</dd>`,
   )
   return card({ name, description, image }, html`${about}${traits.length > 0 && html`<dl>${traits}</dl>`}`)
 }
@@ -30,8 +30,8 @@ function card({ name, description, image }: Head, rest: Markup): string {
 <style>${trusted(style)}</style>`,
     body: html`<main class="card">
 <img src="${image}" alt="" width="320" height="320">
-<h1>${name}</h1>
-${description && html`<p class="words">${description}</p>`}
+<h1 dir="auto">${name}</h1>
+${description && html`<p class="words" dir="auto">${description}</p>`}
 ${rest}
 </main>`,
   })
