@@ -1801,6 +1801,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an import takes the UID of a chip that the file does not name",
+    file: "src/resources/chip-stock/import.ts",
+    replace: [["!renamed.has(chip_id)", "chip_id === null"]],
+    noticed_by: {
+      file: "test/resources/chip-import.test.ts",
+      test: "with UIDs in the rows of other chips is repaired by a corrected import",
+    },
+  },
+  {
     name: "an import changes chips that are in use",
     file: "src/resources/chip-stock/import.ts",
     replace: [['likeness === "different" && isUnused(row)', 'likeness === "different"']],

@@ -105,6 +105,52 @@ describe.each(engines)("on $name a chip import", (engine) => {
     await expect(run({ uid, file_key: randomBytes(16) })).rejects.toBeInstanceOf(ChipFileError)
   })
 
+  test("with UIDs in the rows of other chips is repaired by a corrected import, however many there are", async () => {
+    const { organization_id } = await createCaller(service)
+    const lines = drawLines(600).map((line) => ({ ...line, uid: `04${line.uid.slice(2)}` }))
+    const shifted = lines.map((line, index) => ({ ...line, uid: String(lines.at(index - 1)?.uid) }))
+    await importChips(service.context, organization_id, shifted)
+    for (const line of [lines[0], lines[599]] as ChipLine[]) {
+      const found = await (await judgeOf(organization_id, line))()
+      expect([found.verdict, found.advice]).toEqual([
+        "other_chip",
+        expect.stringContaining("import the chip again with the UID that is on it"),
+      ])
+    }
+    const onlySome = importChips(service.context, organization_id, lines.slice(0, 300))
+    await expect(onlySome).rejects.toThrow(`${lines[299]?.place}: chip ${lines[299]?.chip_id} or its uid`)
+    const outcome = await importChips(service.context, organization_id, lines)
+    expect(outcome).toEqual({ imported: 0, replaced: 0, changed: 600, already_imported: 0 })
+    for (const line of lines) {
+      const judge = await judgeOf(organization_id, line)
+      expect((await judge()).verdict).toBe("accepted")
+    }
+    const again = await importChips(service.context, organization_id, lines)
+    expect(again).toMatchObject({ changed: 0, already_imported: 600 })
+  })
+
+  test("takes no UID from a chip that is in use or of another organization", async () => {
+    const { organization_id } = await createCaller(service)
+    const stranger = await createCaller(service)
+    const [one, other, foreign] = drawLines(3) as [ChipLine, ChipLine, ChipLine]
+    await importChips(service.context, organization_id, [one, other])
+    await importChips(service.context, stranger.organization_id, [foreign])
+    const swapped = [
+      { ...one, uid: other.uid },
+      { ...other, uid: one.uid },
+    ]
+    const ofOther = eq(chips.chip_id, other.chip_id)
+    await service.context.db.transaction((tx) =>
+      tx.update(chips).set({ paired_at: new Date() }).where(ofOther),
+    )
+    const wrong = [swapped, [{ ...one, uid: foreign.uid }]]
+    for (const lines of wrong)
+      await expect(importChips(service.context, organization_id, lines)).rejects.toBeInstanceOf(ChipFileError)
+    const rows = await service.context.db.read.select().from(chips)
+    for (const { chip_id, uid } of [one, other, foreign])
+      expect(rows.find((row) => row.chip_id === chip_id)?.uid).toBe(uid)
+  })
+
   /** Diagnoses the tag of a line by its URL, with what is stored of its chip then. */
   async function judgeOf(organization_id: string, line: ChipLine, macInput = "") {
     const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)

@@ -8,6 +8,7 @@ import { collectGarbage } from "../../platform/memory.ts"
 import { partsOf } from "../../platform/parts.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { isFree } from "../chips/encoded-chip.ts"
+import { unreadUid } from "../chips/proof.ts"
 import { requireOrganization } from "../organizations/service.ts"
 import type { ChipLine } from "./file.ts"
 import { ChipFileError } from "./records.ts"
@@ -32,9 +33,10 @@ export async function importChips(
   const fresh = await requireAlike(context, id, lines, (done) => onProgress("checking", done, total))
   const done = { imported: 0, replaced: 0, changed: 0, already_imported: 0 }
   for (const part of partsOf(unlessChanged(lines, done), partSize)) {
-    const { newLines, unreadable, unused, problems } = await compared(context, id, part)
+    const { problems, ...found } = await compared(context, id, part)
     if (problems.length > 0) throw storedMeanwhile()
-    await store(context, id, { newLines, unreadable, unused })
+    await store(context, id, found)
+    const { newLines, unreadable, unused } = found
     collectGarbage()
     done.imported += newLines.length
     done.replaced += unreadable.length
@@ -75,16 +77,21 @@ async function requireAlike(
   onChecked: (done: number) => void,
 ): Promise<number> {
   const problems: string[] = []
+  const holders: Holder[] = []
+  const renamed = new Set<string>()
   let checked = 0
   let fresh = 0
   for (const part of partsOf(lines, partSize)) {
     const found = await compared(context, organizationId, part)
     problems.push(...found.problems)
+    holders.push(...found.holders)
+    for (const chip_id of found.renamed) renamed.add(chip_id)
     fresh += found.newLines.length
     checked += part.length
     collectGarbage()
     onChecked(checked)
   }
+  for (const { chip_id, taker } of holders) if (!renamed.has(chip_id)) problems.push(conflict(taker))
   if (problems.length > 0) throw new ChipFileError(problems)
   return fresh
 }
@@ -93,8 +100,15 @@ type Compared = {
   newLines: ChipLine[]
   unreadable: ChipLine[]
   unused: ChipLine[]
+  /** The chips of those among the unused that get another UID. */
+  renamed: string[]
+  holders: Holder[]
   problems: string[]
 }
+
+/** An unused chip that has the UID of a line: the line may take it if the file has another one for that chip. */
+type Holder = { chip_id: string; taker: Place }
+type Place = Pick<ChipLine, "place" | "chip_id">
 
 /**
  * Sorts a part's lines by what is stored: nothing, keys sealed with a lost secret, other values of an unused chip, or a
@@ -105,32 +119,53 @@ async function compared(
   organizationId: string,
   part: ChipLine[],
 ): Promise<Compared> {
-  const found: Compared = { newLines: [], unreadable: [], unused: [], problems: [] }
+  const found: Compared = {
+    newLines: [],
+    unreadable: [],
+    unused: [],
+    renamed: [],
+    holders: [],
+    problems: [],
+  }
   for (const batch of partsOf(part, statementSize)) {
     const rows = await storedLike(db.read, batch)
     for (const line of batch) {
       const known = rows.filter(({ chip_id, uid }) => chip_id === line.chip_id || uid === line.uid)
-      const [row, other] = known
-      if (!row) {
+      const row = known.find(({ chip_id }) => chip_id === line.chip_id)
+      const holder = known.find(({ chip_id }) => chip_id !== line.chip_id)
+      if (known.length === 0) {
         found.newLines.push(line)
         continue
       }
-      const likeness = other ? "different" : likenessOf(secret, organizationId, row, line)
+      const likeness = row ? likenessOf(secret, organizationId, row, line) : "different"
+      const isTaking =
+        holder && likeness === "unused" && isImported(holder, organizationId) && isUnused(holder)
+      if (likeness === "different" || (holder && !isTaking)) {
+        found.problems.push(conflict(line))
+        continue
+      }
       if (likeness === "unreadable") found.unreadable.push(line)
       if (likeness === "unused") found.unused.push(line)
-      if (likeness === "different")
-        found.problems.push(
-          `${line.place}: chip ${line.chip_id} or its uid is stored already, with other values or for another organization`,
-        )
+      if (likeness === "unused" && row?.uid !== line.uid) found.renamed.push(line.chip_id)
+      if (holder) found.holders.push({ chip_id: holder.chip_id, taker: placeOf(line) })
     }
   }
   return found
 }
 
+/** Without the rest of the line: a file may have very many. */
+function placeOf({ place, chip_id }: ChipLine): Place {
+  return { place, chip_id }
+}
+
+function conflict({ place, chip_id }: Place): string {
+  return `${place}: chip ${chip_id} or its uid is stored already, with other values or for another organization`
+}
+
 async function store(
   context: Context,
   organizationId: string,
-  { newLines, unreadable, unused }: Omit<Compared, "problems">,
+  { newLines, unreadable, unused, holders }: Omit<Compared, "problems">,
 ): Promise<void> {
   const { service_secret } = context.config
   // Wrapping keys takes long, so it precedes the database transaction: meanwhile others can write to SQLite.
@@ -139,7 +174,8 @@ async function store(
   )
   if (anew?.length) await inTurn(context, null, (turn) => storeChips(turn, organizationId, anew))
   if (again?.length) await inTurn(context, null, (turn) => replaceKeys(turn, organizationId, again))
-  if (changed?.length) await inTurn(context, null, (turn) => changeUnused(turn, organizationId, changed))
+  if (changed?.length)
+    await inTurn(context, null, (turn) => changeUnused(turn, organizationId, changed, holders))
 }
 
 type SealedChip = { line: ChipLine; wrapped_keys: string }
@@ -166,11 +202,7 @@ function likenessOf(
   line: ChipLine,
 ): "alike" | "different" | "unreadable" | "unused" {
   const isOfSameChip =
-    row.organization_id === organizationId &&
-    !row.is_test &&
-    row.chip_id === line.chip_id &&
-    row.key_set_id === null &&
-    row.counter >= line.counter
+    isImported(row, organizationId) && row.chip_id === line.chip_id && row.counter >= line.counter
   const isOfSameProfile =
     row.mac_input === line.mac_input && row.has_mac === line.has_mac && (row.tamper !== null) === line.tamper
   if (!isOfSameChip) return "different"
@@ -179,6 +211,10 @@ function likenessOf(
     return isUnused(row) && likenessOfKeys(secret, row, line) === "alike" ? "unused" : "different"
   const likeness = isOfSameProfile ? likenessOfKeys(secret, row, line) : "different"
   return likeness === "different" && isUnused(row) ? "unused" : likeness
+}
+
+function isImported({ organization_id, is_test, key_set_id }: ChipRow, organizationId: string): boolean {
+  return organization_id === organizationId && !is_test && key_set_id === null
 }
 
 function likenessOfKeys(secret: Secret, row: ChipRow, line: ChipLine): "alike" | "different" | "unreadable" {
@@ -204,16 +240,26 @@ function isUnused({ unit_id, reserved_for, retired_at, paired_at, ...chip }: Chi
 /** The same, as a condition on `chips`. */
 const hasNoUse = and(isFree, isNull(chips.paired_at), eq(chips.counter, chips.emitted_counter))
 
-async function changeUnused({ tx }: Turn, organization_id: string, sealed: SealedChip[]): Promise<void> {
-  for (const { line, wrapped_keys } of sealed) {
-    const { chip_id, uid, ...profile } = line
+/** The column of UIDs is unique, so those who have the UID of another line give it up before any line gets one. */
+async function changeUnused(
+  { tx }: Turn,
+  organization_id: string,
+  sealed: SealedChip[],
+  holders: Holder[],
+): Promise<void> {
+  const change = async (chip_id: string, columns: Partial<ChipRow>) => {
     const changed = await tx
       .update(chips)
-      .set({ uid, wrapped_keys, ...profileColumns(profile) })
+      .set(columns)
       .where(and(eq(chips.chip_id, chip_id), eq(chips.organization_id, organization_id), hasNoUse))
       .returning({ chip_id: chips.chip_id })
     if (changed.length === 0)
       throw new Error(`chip ${chip_id} was taken into use meanwhile: run this import again`)
+  }
+  for (const { chip_id } of holders) await change(chip_id, { uid: unreadUid(chip_id) })
+  for (const { line, wrapped_keys } of sealed) {
+    const { chip_id, uid, ...profile } = line
+    await change(chip_id, { uid, wrapped_keys, ...profileColumns(profile) })
   }
 }
 
