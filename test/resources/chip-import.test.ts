@@ -151,6 +151,27 @@ describe.each(engines)("on $name a chip import", (engine) => {
       expect(rows.find((row) => row.chip_id === chip_id)?.uid).toBe(uid)
   })
 
+  test("raises the counter of a chip that was never paired or tapped, and never lowers it", async () => {
+    const { organization_id } = await createCaller(service)
+    const [line] = drawLines(1) as [ChipLine]
+    const run = (counter: number) => importChips(service.context, organization_id, [{ ...line, counter }])
+    const judge = await judgeOf(organization_id, line)
+    await run(0)
+    expect((await judge()).verdict).toBe("accepted")
+    expect(await run(7)).toEqual({ imported: 0, replaced: 0, changed: 1, already_imported: 0 })
+    expect(await run(0)).toEqual({ imported: 0, replaced: 0, changed: 0, already_imported: 1 })
+    const { verdict, checks } = await judge()
+    expect([verdict, checks.at(-1)?.detail]).toEqual([
+      "already_scanned",
+      "read counter 1, but 7 was already accepted",
+    ])
+    expect(await run(8)).toMatchObject({ changed: 1 })
+    await service.context.db.transaction((tx) =>
+      tx.update(chips).set({ counter: 9 }).where(eq(chips.chip_id, line.chip_id)),
+    )
+    await expect(run(10)).rejects.toBeInstanceOf(ChipFileError)
+  })
+
   /** Diagnoses the tag of a line by its URL, with what is stored of its chip then. */
   async function judgeOf(organization_id: string, line: ChipLine, macInput = "") {
     const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)

@@ -1,4 +1,5 @@
-import { and, eq, inArray, isNull, or } from "drizzle-orm"
+import { and, eq, inArray, isNull, or, sql } from "drizzle-orm"
+import type { PgUpdateSetSource } from "drizzle-orm/pg-core"
 import type { Queries } from "../../db/database.ts"
 import { type ChipRow, chips } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -201,15 +202,15 @@ function likenessOf(
   row: ChipRow,
   line: ChipLine,
 ): "alike" | "different" | "unreadable" | "unused" {
-  const isOfSameChip =
-    isImported(row, organizationId) && row.chip_id === line.chip_id && row.counter >= line.counter
+  const isOfSameChip = isImported(row, organizationId) && row.chip_id === line.chip_id
+  const isBehind = row.counter < line.counter
   const isOfSameProfile =
     row.mac_input === line.mac_input && row.has_mac === line.has_mac && (row.tamper !== null) === line.tamper
-  if (!isOfSameChip) return "different"
+  if (!isOfSameChip || (isBehind && !isUnused(row))) return "different"
   // Either the UID or the keys show that it is the same tag.
   if (row.uid !== line.uid)
     return isUnused(row) && likenessOfKeys(secret, row, line) === "alike" ? "unused" : "different"
-  const likeness = isOfSameProfile ? likenessOfKeys(secret, row, line) : "different"
+  const likeness = isOfSameProfile && !isBehind ? likenessOfKeys(secret, row, line) : "different"
   return likeness === "different" && isUnused(row) ? "unused" : likeness
 }
 
@@ -247,7 +248,7 @@ async function changeUnused(
   sealed: SealedChip[],
   holders: Holder[],
 ): Promise<void> {
-  const change = async (chip_id: string, columns: Partial<ChipRow>) => {
+  const change = async (chip_id: string, columns: PgUpdateSetSource<typeof chips>) => {
     const changed = await tx
       .update(chips)
       .set(columns)
@@ -258,9 +259,15 @@ async function changeUnused(
   }
   for (const { chip_id } of holders) await change(chip_id, { uid: unreadUid(chip_id) })
   for (const { line, wrapped_keys } of sealed) {
-    const { chip_id, uid, ...profile } = line
-    await change(chip_id, { uid, wrapped_keys, ...profileColumns(profile) })
+    const { chip_id, uid, counter, ...profile } = line
+    await change(chip_id, { uid, wrapped_keys, ...profileColumns(profile), ...raisedTo(counter) })
   }
+}
+
+/** A lower counter would make values valid again that somebody has seen. */
+function raisedTo(counter: number) {
+  const raised = sql<number>`case when ${chips.counter} < ${counter} then ${counter} else ${chips.counter} end`
+  return { counter: raised, emitted_counter: raised }
 }
 
 function profileColumns({ mac_input, has_mac, tamper }: Pick<ChipLine, "mac_input" | "has_mac" | "tamper">) {
