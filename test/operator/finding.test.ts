@@ -226,6 +226,22 @@ describe.each(engines)("on $name an operator's act", (engine) => {
     expect(await actsOn(service.read(), [organization_id])).toHaveLength(2)
   })
 
+  test("links to its target only if the console shows that", async () => {
+    const { organization_id } = await createCaller(service)
+    const { unit } = await claimedUnit(service, await createCaller(service))
+    const acts = { suspend: organization_id, retry: unit.id, "revoke key": newId(), restored: "database" }
+    for (const [name, subject] of Object.entries(acts))
+      await inAct(service.context, { act: name, subject, actor: "maria on desk" }, async () => {})
+    const text = await (await fetch(`${server.url}/console/acts`)).text()
+    const targets = [...text.matchAll(/<a class="mono" href="([^"]+)">/g)].map(([, address]) => address)
+    expect(targets).toContain(`/console/organizations/${organization_id}`)
+    expect(targets).toContain(`/console/search?q=${unit.id}`)
+    for (const address of targets) {
+      const page = await fetch(server.url + address)
+      expect([page.status, (await page.text()).includes("Nothing was found")]).toEqual([200, false])
+    }
+  })
+
   test("is not recorded if its transaction is rolled back", async () => {
     const before = await actsOn(service.read(), null)
     const broken = inAct(service.context, { act: "retry", subject: "x" }, async () => {

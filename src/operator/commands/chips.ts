@@ -22,8 +22,8 @@ c covers, with {e} and {enc} for the values; it is empty by default, or {enc}&c=
 The whole file is checked first: if one line is wrong, nothing is imported.
 A long file is stored in parts. If that is interrupted, run the same command again: it continues where it stopped.
 Chips already imported with the same values are counted as already_imported and stay as they are. For chips that were
-never paired or tapped, other keys, mac, tamper and mac_input and a higher counter replace the stored ones, and another uid
-if the keys are the same. Other values for any other chip are an error, but keys that can no longer be decrypted are
+never paired or tapped, other keys, mac, tamper and mac_input, and a higher counter, replace the stored ones, and another
+uid if the keys are the same. Other values for any other chip are an error, but keys that can no longer be decrypted are
 replaced.`,
     options: { organization: true, file: true },
     plan(values) {
