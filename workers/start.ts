@@ -17,6 +17,7 @@ import { followReplays } from "./watches/follow-replays.ts"
 import { reapEndpoints } from "./watches/reap-endpoints.ts"
 import { reapEvents } from "./watches/reap-events.ts"
 import { reapExpired } from "./watches/reap-expired.ts"
+import { retryFarOff } from "./watches/retry-far-off.ts"
 import { watchAuthorizations } from "./watches/watch-authorizations.ts"
 import { createDeliverer } from "./webhooks/deliver.ts"
 
@@ -50,6 +51,7 @@ export function startWorkers(
     }),
     start({ queue: replaysQueue, every_milliseconds: 1_000, tick: () => followReplays(context) }),
     start({ queue: webhooksQueue, every_milliseconds: 1_000, tick: deliverer.tick }),
+    start({ queue: "far-off-retries", every_milliseconds: 60_000, tick: () => retryFarOff(context) }),
     start({ queue: "deleted-endpoints", every_milliseconds: 60_000, tick: () => reapEndpoints(context) }),
     start({ queue: "old-events", every_milliseconds: 60_000, tick: () => reapEvents(context) }),
     start({ queue: "expired", every_milliseconds: 60_000, tick: () => reapExpired(context) }),

@@ -24,6 +24,7 @@ import { rotateWebhookSecret } from "../../src/resources/webhook-endpoints/servi
 import { followEvents } from "../../workers/watches/follow-events.ts"
 import { followReplays } from "../../workers/watches/follow-replays.ts"
 import { reapEndpoints } from "../../workers/watches/reap-endpoints.ts"
+import { retryFarOff } from "../../workers/watches/retry-far-off.ts"
 import { createDeliverer, type Deliverer } from "../../workers/webhooks/deliver.ts"
 import { dueDeliveries } from "../../workers/webhooks/due.ts"
 import { recordOutcomes } from "../../workers/webhooks/outcomes.ts"
@@ -637,6 +638,31 @@ describe.each(engines)("on $name webhooks", (engine) => {
     status = 204
     await workUntil(async () => (await queued(endpoint)).length === 0)
     expect((await noted(endpoint)).length).toBe(3)
+  })
+
+  test("that a process whose clock was ahead put off for a month are retried at once, and no others", async () => {
+    const customer = await createCustomer(service)
+    let status = 500
+    const opened = () => receiver(() => new Response("", { status }))
+    const [ahead, usual] = [opened(), opened()]
+    const [far, near] = [await endpointFor(customer, ahead.url), await endpointFor(customer, usual.url)]
+    await tellAbout(customer, newId())
+    await workUntil(async () => (await noted(far)).length === 1 && (await noted(near)).length === 1)
+    await service.behind.turn(({ tx }) =>
+      tx
+        .update(webhookQueue)
+        .set({ due_at: inHours(30 * 24) })
+        .where(eq(webhookQueue.endpoint_id, far.id)),
+    )
+    status = 204
+    await waitAt(near, [newId()], inHours(26))
+    const before = await queued(near)
+    const reads = await readsOfQueue(retryFarOff)
+    expect(reads.indexes).toContain("webhook_queue_due")
+    await workUntil(async () => (await queued(far)).length === 0)
+    expect(ahead.received.length).toBe(2)
+    expect(await queued(near)).toEqual(before)
+    await forget(near)
   })
 
   test("of events that are about to be deleted are not replayed", async () => {

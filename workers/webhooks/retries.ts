@@ -15,6 +15,9 @@ const waitsMilliseconds = [
   24 * hours,
 ]
 
+/** Longer than any retry waits, even as seen by a worker whose clock is hours behind. */
+export const beyondAnyWaitMilliseconds = 2 * Math.max(...waitsMilliseconds)
+
 /**
  * Returns when an event is retried after this many failed attempts; null after the last. Adds up to a tenth, so that
  * events that failed together are not retried together. `random` is from 0 to 1.
