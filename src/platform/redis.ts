@@ -45,13 +45,21 @@ function keepToDatabase(redis: Redis): Redis {
 /** Logs once when Redis goes away, with the consequence, and once when it is back. */
 export function sayWhenAway(redis: Redis, log: Log, consequence: string): void {
   let isAway = false
-  redis.on("error", (error) => {
-    if (!isAway) log.warn({ error: error.message }, `Redis is unreachable; ${consequence}`)
+  let closings = 0
+  const sayAway = (error: string) => {
+    if (!isAway) log.warn({ error }, `Redis is unreachable; ${consequence}`)
     isAway = true
+  }
+  redis.on("error", (error) => sayAway(error.message))
+  // A proxy without a server behind it closes connections without an error, and a server only those that are idle.
+  redis.on("reconnecting", () => {
+    closings++
+    if (closings > 1) sayAway("connections are closed at once")
   })
   redis.on("ready", () => {
     if (isAway) log.info({}, "Redis is reachable again")
     isAway = false
+    closings = 0
   })
 }
 

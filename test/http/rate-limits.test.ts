@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import { once } from "node:events"
+import { type AddressInfo, createServer } from "node:net"
 import fc from "fast-check"
 import type { Redis } from "ioredis"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
@@ -19,6 +21,7 @@ import {
   publishableKeyOf,
   startService,
 } from "../harness/api.ts"
+import { until } from "../harness/engine.ts"
 import { startLine } from "../harness/line.ts"
 import { type RedisServer, startRedis } from "../harness/redis.ts"
 import { startBeside } from "../harness/service-beside.ts"
@@ -480,6 +483,20 @@ describe("several processes", () => {
     const limits = createRateLimits({ ...service.context, config, log })
     await heard.promise
     limits.close()
+    expect(warned).toEqual(["Redis is unreachable; each process counts rate limits for itself"])
+  }, 10_000)
+
+  test("log once that a proxy in front of Redis closes every connection", async () => {
+    const proxy = createServer({ allowHalfOpen: true }, (socket) => {
+      socket.on("error", () => {})
+      socket.once("data", () => socket.end()).resume()
+    })
+    await once(proxy.listen(0, "127.0.0.1"), "listening")
+    const { port } = proxy.address() as AddressInfo
+    const { limits, warned } = limitsOnClock({}, `redis://127.0.0.1:${port}`)
+    await until(async () => warned.length > 0)
+    limits.close()
+    proxy.close()
     expect(warned).toEqual(["Redis is unreachable; each process counts rate limits for itself"])
   }, 10_000)
 
