@@ -9,8 +9,8 @@ export async function writeWhole(path: string, parts: AsyncIterable<Uint8Array>)
   rmSync(draft, { force: true })
   const file = openSync(draft, "wx", 0o600)
   try {
-    for await (const part of parts) writeAll(file, part)
-    fsyncSync(file)
+    for await (const part of parts) naming(path, () => writeAll(file, part))
+    naming(path, () => fsyncSync(file))
   } catch (error) {
     rmSync(draft, { force: true })
     throw error
@@ -55,6 +55,16 @@ export async function* inParts(texts: AsyncIterable<string> | Iterable<string>):
     part = ""
   }
   if (part !== "") yield encoder.encode(part)
+}
+
+/** Adds the path to an error of writing to an open file, such as of a full disk, which has none. */
+function naming(path: string, write: () => void): void {
+  try {
+    write()
+  } catch (error) {
+    const { message } = error as Error
+    throw Object.assign(error as Error, { path, message: `${message} '${path}'` })
+  }
 }
 
 function writeAll(file: number, bytes: Uint8Array): void {

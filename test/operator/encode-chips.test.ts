@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Decrypter, generateIdentity, identityToRecipient } from "age-encryption"
@@ -58,6 +58,24 @@ describe("an order of tags", () => {
       expect.stringContaining("is not a chip of this organization"),
     ])
     expect(await orderOf("again", "--count", "1")).toHaveLength(1)
+  })
+
+  test("whose manifest cannot be written says which chips are registered, and is completed in another folder", async () => {
+    mkdirSync(join(folder, "unwritten", "manifest.jsonl.part", "in the way"), { recursive: true })
+    const refused = await operator(...encode("unwritten", "--count", "2"))
+    expect([refused.code, refused.complaint]).toEqual([
+      1,
+      expect.stringMatching(
+        /^operator: 2 chips are registered, but the manifest cannot be written: .+move \S+order\.json there first\n$/,
+      ),
+    ])
+    const registered = (await document("chips", "list", "--organization", organization)).chips as unknown[]
+    mkdirSync(join(folder, "elsewhere"))
+    renameSync(join(folder, "unwritten", "order.json"), join(folder, "elsewhere", "order.json"))
+    expect(await orderOf("elsewhere", "--count", "2")).toHaveLength(2)
+    expect((await document("chips", "list", "--organization", organization)).chips).toHaveLength(
+      registered.length,
+    )
   })
 
   test("that was lost in a restore keeps the manifest of the tags that were made", async () => {

@@ -8,6 +8,7 @@ import { newId } from "../../platform/ids.ts"
 import { writeWholeAtOnce } from "../../platform/whole-file.ts"
 import { countRegistered, linesOf, placeOrder } from "../../resources/encodings/service.ts"
 import { type NamedTag, parseTags } from "../../resources/encodings/wanted-tags.ts"
+import { OperatorRefusal } from "../verbs/refusal.ts"
 import { type Command, UsageError, type Values, wholeNumber } from "./command.ts"
 import { showProgress } from "./progress.ts"
 
@@ -52,8 +53,10 @@ keys of their set; the UID of a chip that was never paired is not known, so name
         throw refusal
       })
       const path = join(folder, recipients.length === 0 ? manifestName : sealedName)
-      await writeManifest(path, linesOf(context, manifest), recipients)
       const { key_set_id, key_version, size } = manifest
+      await writeManifest(path, linesOf(context, manifest), recipients).catch((error: Error) => {
+        throw "path" in error ? unwritten(size, folder, error) : error
+      })
       return {
         document: {
           id,
@@ -119,6 +122,15 @@ async function requireKnownManifest(
 
 const manifestName = "manifest.jsonl"
 const sealedName = "manifest.jsonl.age"
+
+/** Another folder would get an order of its own, with as many chips again. */
+function unwritten(size: number, folder: string, { message }: Error): OperatorRefusal {
+  const chips = counted(size, "chip is", "chips are")
+  return new OperatorRefusal(
+    "file",
+    `${chips} registered, but the manifest cannot be written: ${message}. Mend that and run the same command again, which registers no more; to write it elsewhere, move ${orderFile(folder)} there first`,
+  )
+}
 
 /** A refused order leaves its folder free for the next one. */
 function forgetOrder(folder: string): void {

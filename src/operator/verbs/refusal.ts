@@ -22,3 +22,4 @@ type RefusalCode =
   | "chain.not_configured"
   | "factory.first_generation"
   | "authorizer.is_named"
+  | "file"
