@@ -182,7 +182,8 @@ async function waitMilliseconds(answer: Response | Lost, attempt: number): Promi
   if (answer.ok) return null
   const seconds = retryAfterSeconds(answer)
   if (seconds === null) return answer.status >= 500 ? backoff : null
-  return (await isVain(answer)) ? null : seconds * 1_000
+  // A CDN may ask for 0 seconds when the service is away: the requests of all clients would follow each other at once.
+  return (await isVain(answer)) ? null : seconds * 1_000 || backoff
 }
 
 /** What is open ends in its own time, and then the request is refused for another reason. */

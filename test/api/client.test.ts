@@ -70,6 +70,13 @@ describe("the TypeScript client", () => {
     expect(seen[1]).toEqual(seen[0] as Seen)
   })
 
+  test("waits longer each time if it is told to wait for 0 seconds, as some CDNs do when the service is away", async () => {
+    const away = refuse(503, "service.unavailable", { "retry-after": "0" })
+    answers = Array.from({ length: 1_000 }, () => away)
+    expect((await createUnit(client(1_000))).response.status).toBe(503)
+    expect(seen.length).toBeWithin(2, 8)
+  })
+
   test("sends a new idempotency key with each POST, or the key that is given", async () => {
     await createUnit()
     await createUnit()
