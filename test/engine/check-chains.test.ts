@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test"
+import { lanes } from "../../src/db/schema.ts"
 import { checkChains } from "../../src/engine/chain/check-chains.ts"
 import type { ChainConfig } from "../../src/platform/chain-settings.ts"
 import type { Config } from "../../src/platform/config.ts"
@@ -76,6 +77,22 @@ test("a factory that has deployed collections but is missing, as while its only 
   expect(warnings).toEqual([
     `provider number 1 in rpc_urls of chain 31337 has no contract at factory_address ${factory_address}; is it behind?`,
   ])
+})
+
+test("a chain that was used and that CHAINS lacks is logged as a warning, once per chain", async () => {
+  const other = await openService(engines[0] as (typeof engines)[number])
+  const rows = ["0x1", "0x2"].map((address) => ({
+    id: `7:${address}`,
+    ...{ chain_id: 7, address, purpose: "all" as const, status: "open" as const },
+  }))
+  await other.turn(({ tx, at }) =>
+    tx.insert(lanes).values(rows.map((row) => ({ ...row, lease_epoch: 0, created_at: at }))),
+  )
+  const warnings: string[] = []
+  const log: Log = { ...createLog("silent"), warn: (_fields, message) => void warnings.push(message) }
+  await checkChains({ config: { chains: [] as ChainConfig[] } as Config, db: other.context.db, log })
+  await other.close()
+  expect(warnings.filter((each) => each.startsWith("CHAINS lacks chain 7,"))).toHaveLength(1)
 })
 
 test("a factory that has deployed nothing and is missing is rejected", async () => {

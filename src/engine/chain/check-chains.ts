@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm"
 import { createPublicClient, http } from "viem"
 import type { Queries } from "../../db/database.ts"
-import { collections } from "../../db/schema.ts"
+import { collections, lanes } from "../../db/schema.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import type { Context } from "../../platform/context.ts"
 import { StartError } from "../../platform/start-error.ts"
@@ -14,10 +14,21 @@ import { rawMessage } from "./rpc.ts"
  * `StartError` if one serves another chain, or if none has the factory and either one has another contract at its
  * address or the factory has deployed nothing yet. A provider that does not respond, or lacks a factory that has
  * deployed before, for example while it synchronizes again, only causes a warning: it may recover, and must not keep
- * the other chains from working.
+ * the other chains from working. A chain that only other processes have causes a warning, too.
  */
 export async function checkChains(context: Pick<Context, "config" | "db" | "log">): Promise<void> {
   await Promise.all(context.config.chains.map((chain) => checkChain(context, chain)))
+  await warnOfMissing(context)
+}
+
+async function warnOfMissing({ config, db, log }: Pick<Context, "config" | "db" | "log">): Promise<void> {
+  const known = await db.read.selectDistinct({ chain_id: lanes.chain_id }).from(lanes)
+  for (const { chain_id } of known)
+    if (!config.chains.some((chain) => chain.chain_id === chain_id))
+      log.warn(
+        { chain_id },
+        `CHAINS lacks chain ${chain_id}, which this service has used: here new collections on it are refused and no work for it is done; name it in CHAINS unless it was given up`,
+      )
 }
 
 async function checkChain({ db, log }: Pick<Context, "db" | "log">, chain: ChainConfig): Promise<void> {
