@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, isNotNull } from "drizzle-orm"
 import { createPublicClient, http } from "viem"
 import type { Queries } from "../../db/database.ts"
 import { collections, lanes } from "../../db/schema.ts"
@@ -22,8 +22,10 @@ export async function checkChains(context: Pick<Context, "config" | "db" | "log"
 }
 
 async function warnOfMissing({ config, db, log }: Pick<Context, "config" | "db" | "log">): Promise<void> {
-  const known = await db.read.selectDistinct({ chain_id: lanes.chain_id }).from(lanes)
-  for (const { chain_id } of known)
+  // A lane without a nonce was never worked on, such as one of a chain that CHAINS named by mistake.
+  const isUsed = isNotNull(lanes.next_nonce)
+  const used = await db.read.selectDistinct({ chain_id: lanes.chain_id }).from(lanes).where(isUsed)
+  for (const { chain_id } of used)
     if (!config.chains.some((chain) => chain.chain_id === chain_id))
       log.warn(
         { chain_id },
