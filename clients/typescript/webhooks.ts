@@ -23,7 +23,7 @@ export async function verifyWebhook(
   if (Math.abs(seconds) > toleranceSeconds)
     throw new WebhookError("the webhook is too old, or from the future")
 
-  const keyBytes = bytesOf(secret.replace(/^whsec_/, ""))
+  const keyBytes = keyOf(secret)
   const algorithm = { name: "HMAC", hash: "SHA-256" }
   const key = await crypto.subtle.importKey("raw", keyBytes, algorithm, false, ["verify"])
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
@@ -50,6 +50,15 @@ function areHeaders(headers: GivenHeaders): headers is Pick<Headers, "get"> {
 }
 
 const toleranceSeconds = 5 * 60
+
+/** The secret comes from an environment, which may lack it or keep its quotation marks. */
+function keyOf(secret: string | undefined): Uint8Array<ArrayBuffer> {
+  const base64 = secret?.trim().replace(/^whsec_/, "")
+  if (base64 && /^(?:[0-9A-Za-z+/]{4})+(?:[0-9A-Za-z+/]{2,3}={0,2})?$/.test(base64)) return bytesOf(base64)
+  throw new WebhookError(
+    "the secret is missing or incomplete: it is whsec_ and base64, without quotation marks",
+  )
+}
 
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))

@@ -24,6 +24,22 @@ describe("webhook verification in the TypeScript client", () => {
     },
   )
 
+  test.each(["", `"${secret}"`, "whsec_", secret.slice(0, -3), undefined as unknown as string])(
+    "throws WebhookError that names the secret if it cannot be one: %j",
+    async (wrong) => {
+      const refused = verifyWebhook(body, headersWith(signature), wrong)
+      await expect(refused).rejects.toThrow(
+        new WebhookError(
+          "the secret is missing or incomplete: it is whsec_ and base64, without quotation marks",
+        ),
+      )
+    },
+  )
+
+  test("accepts a secret that ends in a line break, as from a file", async () => {
+    expect<string>((await verifyWebhook(body, headersWith(signature), `${secret}\r\n`)).id).toBe("e1")
+  })
+
   test("accepts headers as frameworks pass them: in any case, with repeated headers as arrays", async () => {
     const upper = Object.entries(headersWith(signature)).map(([name, value]) => [name.toUpperCase(), value])
     const given: IncomingHttpHeaders = { ...Object.fromEntries(upper), "set-cookie": ["a=1", "b=2"] }
