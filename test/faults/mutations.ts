@@ -513,6 +513,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "for work that it cannot pay for in addition to what is in flight" },
   },
   {
+    name: "a role that a key lacks hides everything else that its lane lacks",
+    file: sendEffects,
+    replace: [["yield noticed(lack)", "yield { ...nothing, pause: lack }"]],
+    noticed_by: {
+      file: "test/engine/missing-roles.test.ts",
+      test: "money that a key lacks is reported although it lacks the role for other work, too",
+    },
+  },
+  {
     name: "a call that reverts fails at its first try",
     file: sendEffects,
     replace: [["({ attempts }) => attempts >= confirmation_depth)", "({ attempts }) => attempts >= 0)"]],

@@ -37,7 +37,6 @@ const factory = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 /** Reasons that the service stores with a lane that is blocked. */
 const stops: Incident[] = [
   ["paused", `${signer} lacks 0.2 ETH for its next transaction: send it at least that`],
-  ["paused", `${signer} is not an operator of factory ${factory}`],
   ["paused", `${signer} cannot pay the 0.3 ETH for nonce 7: send it more`],
   ["paused", `${signer} has 0.001 ETH, but its next transaction may cost 0.01 ETH`],
   [
@@ -58,6 +57,7 @@ const stops: Incident[] = [
 const notices: Incident[] = [
   "not all providers of chain 31337 agree on block 990: nothing is confirmed until they do",
   "provider number 2 in rpc_urls of chain 31337 has not answered for an hour",
+  `factory ${factory} does not let ${signer} do this, because its role is missing or paused`,
   "nonce 7 (issueUnit) could not be processed and is tried again: the key service does not answer",
   "nonce 7 is not mined even at the highest fee: raise max_fee_per_gas_gwei",
   `nonce 7 (issueUnit) was never signed, and the key of ${signer} is no longer in SIGNER_KEYS`,

@@ -10,7 +10,7 @@ import { LeaseLost } from "./leases.ts"
 export type Findings = {
   /** Why the lane must stop until an operator has looked at it. Open transactions are still watched. */
   readonly halt: string | null
-  /** Why nothing new, or none of a kind, is sent in this round, although nothing is wrong with open transactions. */
+  /** Why nothing new is sent in this round, although nothing is wrong with the open transactions. */
   readonly pause: string | null
   /** What an operator should know about this round, most important first. */
   readonly notices: readonly string[]

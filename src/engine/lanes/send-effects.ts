@@ -89,10 +89,10 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
     const turn = nextTurn(waiting, shares)
     if (!turn) return
     const sameKind = ofTheSameKind(waiting, turn)
-    const { taken, call, pause } = await planNext(lane, sameKind, busy)
-    if (pause !== null) yield { ...nothing, pause }
+    const { taken, call, lack } = await planNext(lane, sameKind, busy)
     // A key that lacks a role may have those for other work.
-    const passedNow = pause === null ? taken : idsOf(sameKind)
+    if (lack !== null) yield noticed(lack)
+    const passedNow = lack === null ? taken : idsOf(sameKind)
     for (const id of passedNow) passed.add(id)
     waiting = waiting.filter(({ id }) => !passedNow.has(id))
     if (!call) continue
@@ -119,7 +119,8 @@ function lackOf({ signer, chain: { config } }: HeldLane, lack: bigint, cost: big
   return `${signer.address} lacks ${inCoin(lack, config)} for its next transaction: send it at least that; the lane continues by itself; 1 ${config.coin_symbol} pays for about ${transactions} such transactions`
 }
 
-type Planned = { taken: Set<string>; call: Call | null; pause: string | null }
+/** `lack`: the role that the key lacks for all work of this kind. */
+type Planned = { taken: Set<string>; call: Call | null; lack: string | null }
 
 /** The contracts that open transactions call, by this lane and by others. */
 type Busy = { here: Set<string>; elsewhere: Set<string> }
@@ -128,7 +129,7 @@ type Busy = { here: Set<string>; elsewhere: Set<string> }
 async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: Busy): Promise<Planned> {
   const [first] = sameKind
   const job = jobFor(lane.jobs, first.src)
-  const none = { taken: idsOf(sameLine(job, sameKind)), call: null, pause: null }
+  const none = { taken: idsOf(sameLine(job, sameKind)), call: null, lack: null }
   try {
     const call = await planWithin(lane, job, sameKind)
     if (call.do === "wait") return { ...none, taken: idsOf(call.effects) }
@@ -143,7 +144,7 @@ async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: B
     if (typeof verdict === "bigint")
       return { ...none, taken: idsOf(call.members), call: { ...call, gas: verdict } }
     const refused = await refusedKey(lane, call, verdict)
-    if (refused?.is_by_ours) return { ...none, pause: refused.because }
+    if (refused?.is_by_ours) return { ...none, lack: refused.because }
     await putOffReverted(lane, job, call, {
       reason: verdict.reason,
       message: refused?.because ?? verdict.message,
