@@ -1,8 +1,8 @@
-import type { Hex } from "viem"
+import { isHex } from "viem"
 import { type FeeMarket, median } from "./fees.ts"
 import type { Header } from "./headers.ts"
 import type { Providers } from "./providers.ts"
-import { reach } from "./rpc.ts"
+import { ChainUnreachable, reach } from "./rpc.ts"
 
 /**
  * Reads what gas costs now: the block's base fee, and the median of the tips that providers suggest, or of
@@ -13,11 +13,13 @@ export async function readFeeMarket(providers: Providers, newest: Header): Promi
   const base_fee_per_gas = newest.base_fee_per_gas ?? 0n
   const tip = median(await amounts(providers, "eth_maxPriorityFeePerGas").catch(() => []))
   if (tip !== null) return { base_fee_per_gas, priority_fee_per_gas: tip }
-  const price = median(await reach(() => amounts(providers, "eth_gasPrice"))) ?? 0n
+  const price = median(await reach(() => amounts(providers, "eth_gasPrice")))
+  if (price === null) throw new ChainUnreachable("no provider says what gas costs")
   const over = price - base_fee_per_gas
   return { base_fee_per_gas, priority_fee_per_gas: over > 0n ? over : 0n }
 }
 
+/** Returns what providers say, without those that say nothing. */
 async function amounts(providers: Providers, method: string): Promise<bigint[]> {
-  return (await providers.askAll({ method })).map((amount) => BigInt(amount as Hex))
+  return (await providers.askAll({ method })).filter((amount) => isHex(amount)).map(BigInt)
 }
