@@ -96,6 +96,37 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: "desk.test.ts",
   },
+  {
+    name: "who pays for the transaction claims, not who calls",
+    file: collection,
+    replace: [
+      ["if (msg.sender != recipient) revert NotRecipient", "if (tx.origin != recipient) revert NotRecipient"],
+    ],
+    noticed_by: "wallets.test.ts",
+  },
+  {
+    name: "an authorizer whose account has code is only asked",
+    file: "contracts/Authorizations.sol",
+    replace: [
+      [
+        "if (authorizer == signer) return true;",
+        "if (authorizer == signer && authorizer.code.length == 0) return true;",
+      ],
+    ],
+    noticed_by: "wallets.test.ts",
+  },
+  {
+    name: "a receiver is asked before it has the token",
+    file: collection,
+    replace: [
+      [
+        "transferFrom(from, to, serial);\n        if (to.code.length == 0) return;",
+        "if (to.code.length == 0) return transferFrom(from, to, serial);",
+      ],
+      ["revert UnsafeRecipient(to);", "revert UnsafeRecipient(to);\n        transferFrom(from, to, serial);"],
+    ],
+    noticed_by: "wallets.test.ts",
+  },
 ]
 
 /** The tests that fail with the mutated contracts in a copy of the project. */
