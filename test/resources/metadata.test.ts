@@ -314,4 +314,11 @@ describe("a generated image", () => {
     for (const title of titles) expect(title.length).toBeLessThanOrEqual(27)
     expect(titles[1]).toEndWith("…")
   })
+
+  test("has room for names in capitals, which are wider than other letters", () => {
+    const name = "LIMITED WINTER COLLECTION 2026 MENSWEAR"
+    const svg = drawToken({ ...token, name, collection: { ...collection, name } })
+    const lines = [...svg.matchAll(/class="(?:title|below)">([^<]*)</g)].map(([, line]) => line)
+    expect(lines).toEqual(["LIMITED WINTER", "COLLECTION 2026 MENSWE…", "LIMITED WINTER COLLECTION 2026 …"])
+  })
 })
