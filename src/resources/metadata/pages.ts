@@ -59,12 +59,12 @@ function json(document: object): Shown {
   }
 }
 
-/** Serves an image, which may use its own style and nothing else when opened by itself. */
+/** Serves an image, which may use nothing else when opened by itself. */
 function svg(content: string): Shown {
   return {
     content,
     type: "image/svg+xml; charset=utf-8",
-    policy: "default-src 'none'; style-src 'unsafe-inline'",
+    policy: "default-src 'none'",
   }
 }
 

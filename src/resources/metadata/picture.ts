@@ -32,18 +32,26 @@ function draw(palette: Palette, seed: Buffer, { title, below, mark }: Words): st
   const lines = linesOf(title)
   const top = lines.length === 1 ? 868 : 838
   const titles = lines.map(
-    (line, index) => html`<text x="60" y="${top + 62 * index}" class="title">${line}</text>`,
+    (line, index) =>
+      html`<text x="60" y="${top + 62 * index}" font-size="50" font-weight="600">${inText(line)}</text>`,
   )
+  // Attributes instead of a style sheet, which wallets on phones ignore in images.
   return String(html`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 1000" width="1000" height="1000" role="img" aria-label="${printed(title)}">
-<style>text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif;fill:${palette.paper}}.title{font-size:50px;font-weight:650}.below{font-size:34px;opacity:.78}.mark{text-anchor:end}</style>
 <defs><linearGradient id="ground" x2="1" y2="1"><stop stop-color="${palette.ground}"/><stop offset="1" stop-color="${palette.deep}"/></linearGradient></defs>
 <rect width="1000" height="1000" fill="url(#ground)"/>
 ${tiles(palette, seed)}
+<g font-family="system-ui,-apple-system,Segoe UI,Roboto,Noto Sans,sans-serif" fill="${palette.paper}">
 ${titles}
-<text x="60" y="950" class="below">${fitting(printed(below), mostBelow)}</text>
-<text x="940" y="950" class="below mark">${mark}</text>
+<text x="60" y="950" font-size="34" opacity="0.78">${inText(fitting(printed(below), mostBelow))}</text>
+<text x="940" y="950" font-size="34" opacity="0.78" text-anchor="end">${mark}</text>
+</g>
 </svg>
 `)
+}
+
+/** Leaves quotation marks and apostrophes alone, since wallets on phones show entities as they are. */
+function inText(text: string): Markup {
+  return trusted(text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"))
 }
 
 const across = 5
