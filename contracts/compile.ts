@@ -20,7 +20,7 @@ type CompilerOutput = {
 type Compiler = {
   compile(
     input: string,
-    callbacks: { import: (path: string) => { contents: string } | { error: string } },
+    callbacks?: { import: (path: string) => { contents: string } | { error: string } },
   ): string
 }
 
@@ -33,10 +33,44 @@ const root = join(import.meta.dir, "..")
  * @throws Error with the compiler's messages
  */
 export function compileFolder(folder: string): Record<string, Artifact> {
+  const input = inputOf(folder)
+  const output: CompilerOutput = JSON.parse(
+    loadCompiler().compile(JSON.stringify(input), { import: readPackage }),
+  )
+  const errors = (output.errors ?? []).filter(
+    ({ severity, sourceLocation }) => severity === "error" || (sourceLocation?.file ?? "") in input.sources,
+  )
+  if (errors.length > 0) throw new Error(errors.map((error) => error.formattedMessage).join("\n"))
+  const contracts = Object.keys(input.sources).flatMap((file) =>
+    Object.entries(output.contracts?.[file] ?? {}),
+  )
+  return Object.fromEntries(
+    contracts.map(([name, { abi, evm }]) => [name, { abi, bytecode: `0x${evm.bytecode.object}` }]),
+  )
+}
+
+/**
+ * Returns the compiler's standard JSON input of the current contracts, with all sources, as explorers and Sourcify take
+ * it to verify deployed contracts.
+ */
+export function verificationInput(): CompilerInput {
+  const input = inputOf(import.meta.dir)
+  const imported: CompilerInput["sources"] = {}
+  const readAndKeep = (path: string) => {
+    const found = readPackage(path)
+    if ("contents" in found) imported[path] = { content: found.contents }
+    return found
+  }
+  // Without outputs, the compiler only reads.
+  loadCompiler().compile(JSON.stringify({ ...input, settings: {} }), { import: readAndKeep })
+  return { ...input, sources: { ...input.sources, ...imported } }
+}
+
+function inputOf(folder: string): CompilerInput {
   const files = readdirSync(folder)
     .filter((file) => file.endsWith(".sol"))
     .sort()
-  const input = {
+  return {
     language: "Solidity",
     sources: Object.fromEntries(
       files.map((file) => [file, { content: readFileSync(join(folder, file), "utf8") }]),
@@ -48,17 +82,12 @@ export function compileFolder(folder: string): Record<string, Artifact> {
       outputSelection: { "*": { "*": ["abi", "evm.bytecode.object"] } },
     },
   }
-  const output: CompilerOutput = JSON.parse(
-    loadCompiler().compile(JSON.stringify(input), { import: readPackage }),
-  )
-  const errors = (output.errors ?? []).filter(
-    ({ severity, sourceLocation }) => severity === "error" || files.includes(sourceLocation?.file ?? ""),
-  )
-  if (errors.length > 0) throw new Error(errors.map((error) => error.formattedMessage).join("\n"))
-  const contracts = files.flatMap((file) => Object.entries(output.contracts?.[file] ?? {}))
-  return Object.fromEntries(
-    contracts.map(([name, { abi, evm }]) => [name, { abi, bytecode: `0x${evm.bytecode.object}` }]),
-  )
+}
+
+type CompilerInput = {
+  readonly language: "Solidity"
+  readonly sources: Record<string, { readonly content: string }>
+  readonly settings: object
 }
 
 /** Loads the compiler of all contracts, with its JSON interface. */
@@ -107,8 +136,7 @@ function bytecodeOf(name: string, artifact: Artifact | undefined): string {
   return `export const ${name} =\n  "${artifact.bytecode}"\n`
 }
 
-if (import.meta.main) {
-  const isCheck = process.argv.includes("--check")
+function writeOrCheck(isCheck: boolean): void {
   for (const [file, text] of Object.entries(generate())) {
     const path = join(root, file)
     if (!isCheck) writeFileSync(path, text)
@@ -117,4 +145,11 @@ if (import.meta.main) {
       process.exitCode = 1
     }
   }
+}
+
+/** Writes the generated files; with `--check` names those that differ; with `--input` prints what explorers take. */
+if (import.meta.main) {
+  const { argv } = process
+  if (argv.includes("--input")) process.stdout.write(`${JSON.stringify(verificationInput())}\n`)
+  else writeOrCheck(argv.includes("--check"))
 }

@@ -12,9 +12,9 @@ import {
   serializeSignature,
   zeroAddress,
 } from "viem"
-import { generate } from "../../contracts/compile.ts"
+import { generate, loadCompiler } from "../../contracts/compile.ts"
 import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
-import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { collectionAbi, deskBytecode, factoryBytecode } from "../../src/engine/chain/contracts.generated.ts"
 import {
   account,
   admin,
@@ -92,6 +92,15 @@ describe("the compiled contracts", () => {
   test("match the sources", async () => {
     for (const [file, text] of Object.entries(generate()))
       expect((await Bun.file(join(import.meta.dir, "../..", file)).text()) === text).toBe(true)
+  }, 60_000)
+
+  test("can be verified on an explorer: the printed input alone compiles to what is deployed", async () => {
+    const compile = join(import.meta.dir, "../../contracts/compile.ts")
+    const input = await Bun.$`${process.execPath} ${compile} --input`.text()
+    const { contracts } = JSON.parse(loadCompiler().compile(input))
+    const codeOf = (name: string) => `0x${contracts[`${name}.sol`][name].evm.bytecode.object}`
+    expect(codeOf("ServiceFactory") === factoryBytecode).toBe(true)
+    expect(codeOf("ServiceDesk") === deskBytecode).toBe(true)
   }, 60_000)
 })
 
