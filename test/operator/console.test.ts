@@ -368,6 +368,22 @@ describe("all pages", () => {
     }
   })
 
+  test("fit a phone with work in the queue of a real lane, whose id is long", async () => {
+    const queue = "lane:31337:0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
+    const setQueue = (name: string) =>
+      scene.service.turn(({ tx }) =>
+        tx.update(effects).set({ queue: name }).where(eq(effects.actor_id, scene.sending)),
+      )
+    const visited = await browser.newPage()
+    await setQueue(queue)
+    await visited.page.goto(scene.server.url + paths().sending)
+    const shown = await visited.page.textContent(".work")
+    const flaws = await flawsOf(visited, "console-lane")
+    await setQueue("lane:issuance")
+    expect(shown).toContain(queue)
+    expect(flaws).toEqual([])
+  })
+
   test("load nothing from other hosts, and comply with their own content security policy", async () => {
     const { page, requested, complaints } = await browser.newPage()
     for (const path of Object.values(paths())) {
