@@ -72,6 +72,8 @@ export function createApp(
 
   for (const page of pages)
     app.get(patternOf(page.path), async ({ request, set, params }: RouteRequest) => {
+      const visit = visits.get(request) as Visit
+      visit.operation = page.documented?.operation ?? null
       if (page.bucket) await holdClient(page.bucket, request, set)
       const query = new URLSearchParams(/\?[^#]*/.exec(request.url)?.[0])
       const opened = await page.open(context, {

@@ -9,6 +9,7 @@ export type Page = {
   bucket?: "tap_redirect" | "metadata"
   /** Whether pages of any origin may read it, since it is the same for everybody. */
   is_readable_from_anywhere?: true
+  documented?: PageDocumentation
   open(
     context: Context,
     asked: {

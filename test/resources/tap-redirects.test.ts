@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import { and, eq } from "drizzle-orm"
 import { chips, taps } from "../../src/db/schema.ts"
+import { registry } from "../../src/platform/metrics.ts"
 import { type Language, landingTexts } from "../../src/resources/taps/landing-texts.ts"
 import {
   ask,
@@ -98,6 +99,14 @@ describe("the tap URL of a chip", () => {
     expect(headers.get("cache-control")).toBe("no-store")
     expect(headers.get("referrer-policy")).toBe("no-referrer")
     expect(headers.get("x-content-type-options")).toBe("nosniff")
+  })
+
+  test("is counted as the operation that the OpenAPI document names", async () => {
+    const { chip_id } = await tappable("https://unit.test/")
+    await open(`/t/${chip_id}`)
+    expect(await registry.metrics()).toMatch(
+      /service_requests_total\{operation="getTapRedirect",status="302"\} \d/,
+    )
   })
 
   test("consumes nothing: its value of e can still be sent as a tap", async () => {
