@@ -137,7 +137,7 @@ export const mutations: BrokenRule[] = [
   {
     name: "a claim in custody final at once",
     file: "workers/jobs/relay-claims.ts",
-    replace: [['if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"', ""]],
+    replace: [['if (then === null || then.owner === null) return "again"', ""]],
   },
   {
     name: "a claim locks whichever chip the chain has",
