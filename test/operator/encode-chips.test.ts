@@ -210,6 +210,8 @@ test("the command prints which key decrypts a URL, and fails if none does", asyn
     code: 1,
     printed: "not tried: no_values, the URL has no e\n",
   })
+  const asJson = ["chips", "which-key", "--organization", organization, "--url", readAddress(tag, 1)]
+  expect((await document(...asJson)).key_set).toEqual({ id: keySet, name: "Autumn", version: 1 })
   const strange = { ...tag, keys: tag.keys.map(() => "9".repeat(32)) }
   expect(await asked(strange)).toMatchObject({
     code: 1,
