@@ -204,6 +204,14 @@ describe("bun run chip", () => {
     expect(modes).toEqual([0o600, 0o600])
   })
 
+  test("keeps the lines of earlier tags that may not be imported yet", () => {
+    const folder = newFolder()
+    const [first] = output(folder, "new").split("\n")
+    const told = output(folder, "new")
+    expect(readFileSync(join(folder, "tags.csv"), "utf8")).toContain(first as string)
+    expect(told).toContain(`--file '${join(folder, "tags-2.csv")}'`)
+  })
+
   test("reports an error in one line, with exit code 1, or 2 for wrong usage", () => {
     const folder = newFolder()
     for (const [words, code, said] of [

@@ -105,12 +105,20 @@ async function makeTags(box: TagBox, folder: string, values: Values): Promise<Ch
   const mirrors = { mac: values.mac ?? false, tamper: values.tamper ?? false }
   const made = Array.from({ length: count }, () => makeTag(template, mirrors))
   box.put(made)
-  const file = join(folder, "tags.csv")
+  const file = newFileIn(folder)
   const rows = made.map((tag) => importedRow(tag, mirrors))
   writeFileSync(file, [`${importedColumns}\n`, ...rows].join(""), { mode: 0o600 })
   const ids = made.map(({ chip_id }) => chip_id).join("\n")
   const next = `${organizationHint(folder)} --file '${file}'`
   return { text: `${ids}\n\nImport them: bun run operator chips import --organization ${next}`, opens: null }
+}
+
+/** Returns the path of a file that is not there yet: earlier ones may still have to be imported. */
+function newFileIn(folder: string): string {
+  for (let number = 1; ; number++) {
+    const file = join(folder, number === 1 ? "tags.csv" : `tags-${number}.csv`)
+    if (!existsSync(file)) return file
+  }
 }
 
 const PART_TAGS = 1_000
