@@ -66,14 +66,15 @@ describe("a unit can be issued and claimed through a node that", () => {
   }
 })
 
-test("a unit can be issued and claimed if one of two nodes says null to each question about fees", async () => {
-  const isAskedForFees = (call: Call) => call.method === "eth_gasPrice" || isAboutFees(call)
-  const { running } = await openBehind((call) => (isAskedForFees(call) ? { result: null } : null), {
-    isAlone: false,
-  })
-  await issueAndClaim(running)
-  expect(await reasonsOf(running)).toEqual([null, null])
-}, 60_000)
+for (const result of [null, "0x"])
+  test(`a unit can be issued and claimed if one of two nodes says ${result} to each question about fees`, async () => {
+    const isAskedForFees = (call: Call) => call.method === "eth_gasPrice" || isAboutFees(call)
+    const { running } = await openBehind((call) => (isAskedForFees(call) ? { result } : null), {
+      isAlone: false,
+    })
+    await issueAndClaim(running)
+    expect(await reasonsOf(running)).toEqual([null, null])
+  }, 60_000)
 
 describe("an authorizer can be rotated through a node that", () => {
   for (const [what, lack] of Object.entries(lesser))

@@ -1,4 +1,4 @@
-import { isHex } from "viem"
+import type { Hex } from "viem"
 import { type FeeMarket, median } from "./fees.ts"
 import type { Header } from "./headers.ts"
 import type { Providers } from "./providers.ts"
@@ -19,7 +19,15 @@ export async function readFeeMarket(providers: Providers, newest: Header): Promi
   return { base_fee_per_gas, priority_fee_per_gas: over > 0n ? over : 0n }
 }
 
-/** Returns what providers say, without those that say nothing. */
+/** Returns what providers say, without those that say no number, such as null or 0x. */
 async function amounts(providers: Providers, method: string): Promise<bigint[]> {
-  return (await providers.askAll({ method })).filter((amount) => isHex(amount)).map(BigInt)
+  return (await providers.askAll({ method })).flatMap((said) => amountIn(said) ?? [])
+}
+
+function amountIn(said: unknown): bigint | null {
+  try {
+    return BigInt(said as Hex)
+  } catch {
+    return null
+  }
 }
