@@ -14,6 +14,7 @@ import {
   operator,
   packed,
   passTime,
+  placeCode,
   release,
   rpc,
   type Service,
@@ -64,10 +65,8 @@ async function judge(signer: typeof alice): Promise<"accepted" | string> {
   return refusal === null ? "accepted" : String(refusal[0])
 }
 
-async function place(code: Hex): Promise<Address> {
-  const address = account(40 + Number(++serial)).address
-  await rpc(chain, "anvil_setCode", [address, code])
-  return address
+function place(code: Hex): Promise<Address> {
+  return placeCode(chain, account(40 + Number(++serial)).address, code)
 }
 
 describe("an authorizer that was replaced", () => {

@@ -23,6 +23,7 @@ import {
   guardian,
   operator,
   packed,
+  placeCode,
   rpc,
   type Service,
   startChain,
@@ -81,10 +82,8 @@ function reverter(size: number): Hex {
   ])
 }
 
-async function place(code: Hex): Promise<Address> {
-  const address = account(60 + ++collections).address
-  await rpc(chain, "anvil_setCode", [address, code])
-  return address
+function place(code: Hex): Promise<Address> {
+  return placeCode(chain, account(60 + ++collections).address, code)
 }
 
 describe("the desk", () => {

@@ -24,6 +24,7 @@ import {
   freshWallet,
   operator,
   packed,
+  placeCode,
   release,
   rpc,
   startChain,
@@ -58,20 +59,20 @@ async function newCollection({ isReleased = false } = {}): Promise<Contract> {
   return made
 }
 
-async function place(name: string, code: Hex): Promise<Address> {
-  const address = freshWallet(name)
-  await rpc(chain, "anvil_setCode", [address, code])
-  return address
+function place(name: string, code: Hex): Promise<Address> {
+  return placeCode(chain, freshWallet(name), code)
 }
 
 function call(functionName: "claimWithAuthorization" | "transferWithAuthorization", args: unknown[]): Hex {
   return encodeFunctionData({ abi: collectionAbi, functionName, args } as never)
 }
 
-function signed(primaryType: "Claim" | "Transfer", message: Record<string, unknown>): Promise<Hex> {
-  return authorizer.signTypedData(
-    authorization(collection.address, primaryType, { deadline: never, ...message }),
-  )
+function signed(
+  primaryType: "Claim" | "Transfer",
+  message: Record<string, unknown>,
+  by = authorizer,
+): Promise<Hex> {
+  return by.signTypedData(authorization(collection.address, primaryType, { deadline: never, ...message }))
 }
 
 /** Has an account run the code at an address as its own (EIP-7702), in a transaction that the sponsor pays for. */
@@ -179,14 +180,7 @@ describe("an authorizer's key", () => {
     const claim = await signed("Claim", { serial: 4n, recipient: bob.address, nonce: 0n })
     await collection.run(bob.address, "claimWithAuthorization", 4n, bob.address, never, claim)
     expect(await collection.read("ownerOf", 4n)).toBe(bob.address)
-    const other = await admin.signTypedData(
-      authorization(collection.address, "Claim", {
-        serial: 5n,
-        recipient: bob.address,
-        nonce: 0n,
-        deadline: never,
-      }),
-    )
+    const other = await signed("Claim", { serial: 5n, recipient: bob.address, nonce: 0n }, admin)
     const refusal = await collection.refusal(
       bob.address,
       ...(["claimWithAuthorization", 5n, bob.address, never, other] as const),

@@ -70,6 +70,12 @@ export function freshWallet(seed: string): Address {
   return getAddress(`0x${keccak256(stringToHex(seed)).slice(-40)}`)
 }
 
+/** Puts code at an address, which it returns. */
+export async function placeCode(chain: Chain, address: Address, code: Hex): Promise<Address> {
+  await rpc(chain, "anvil_setCode", [address, code])
+  return address
+}
+
 /** A new chain: anvil on a free port, with a block per transaction. */
 export async function startChain(flags: readonly string[] = []): Promise<Chain> {
   const port = await freePort()

@@ -19,21 +19,27 @@ async function wrongSigns({ context } = service) {
   return signs.filter(({ is_wrong }) => is_wrong).map(({ text, address }) => ({ text, address }))
 }
 
+/** An endpoint for which an event waits. */
+async function waitingEndpoint(
+  at: TestService,
+  endpoint: Pick<typeof webhookEndpoints.$inferInsert, "organization_id" | "url" | "status" | "failure">,
+  event: Pick<typeof webhookQueue.$inferInsert, "attempts" | "due_at" | "last_error">,
+): Promise<string> {
+  const [endpoint_id, created_at] = [newId(), event.due_at as Date]
+  await at.turn(async ({ tx }) => {
+    await tx.insert(webhookEndpoints).values({ ...endpoint, id: endpoint_id, secrets: [], created_at })
+    const queued = { endpoint_id, event_id: newId(), line: newId(), position: 1, created_at }
+    await tx.insert(webhookQueue).values({ ...event, ...queued })
+  })
+  return endpoint_id
+}
+
 test("the console says how many more webhook endpoints have events waiting than it names", async () => {
   const { organization_id } = await createCaller(service)
   const hourAgo = new Date(service.context.clock().getTime() - 3_600_000)
   for (let n = 0; n < 7; n++) {
-    const endpoint_id = newId()
-    await service.turn(async ({ tx }) => {
-      await tx.insert(webhookEndpoints).values({
-        ...{ id: endpoint_id, organization_id, url: `https://${n}.example/`, status: "enabled" },
-        ...{ secrets: [], created_at: hourAgo },
-      })
-      await tx.insert(webhookQueue).values({
-        ...{ endpoint_id, event_id: newId(), line: newId(), position: 1, attempts: 0 },
-        ...{ due_at: hourAgo, created_at: hourAgo },
-      })
-    })
+    const endpoint = { organization_id, url: `https://${n}.example/`, status: "enabled" as const }
+    await waitingEndpoint(service, endpoint, { attempts: 0, due_at: hourAgo })
   }
   const said = (await wrongSigns()).filter(({ text }) => text.includes("webhook endpoint"))
   expect(said.length).toBe(6)
@@ -49,21 +55,15 @@ test("the console calls no endpoint wrong that its organization paused, whatever
   const at = own.context.clock()
   const given = { code: "webhook_endpoint.given_up", message: "it refused ten times" }
   for (const [name, failure] of Object.entries({ "paused.example": null, "given-up.example": given })) {
-    const endpoint_id = newId()
-    await own.turn(async ({ tx }) => {
-      await tx.insert(webhookEndpoints).values({
-        ...{ id: endpoint_id, organization_id, url: `https://${name}/`, status: "paused", failure },
-        ...{ secrets: [], created_at: at },
-      })
-      await tx.insert(webhookQueue).values({
-        ...{ endpoint_id, event_id: newId(), line: newId(), position: 1, attempts: 1 },
-        ...{ due_at: at, last_error: "responded with status 500", created_at: at },
-      })
-      await tx.insert(webhookDeliveries).values({
+    const error = "responded with status 500"
+    const endpoint = { organization_id, url: `https://${name}/`, status: "paused" as const, failure }
+    const endpoint_id = await waitingEndpoint(own, endpoint, { attempts: 1, due_at: at, last_error: error })
+    await own.turn(({ tx }) =>
+      tx.insert(webhookDeliveries).values({
         ...{ id: newId(), endpoint_id, event_id: newId(), attempt: 1, status: "failed" },
-        ...{ error: "responded with status 500", milliseconds: 5, created_at: at },
-      })
-    })
+        ...{ error, milliseconds: 5, created_at: at },
+      }),
+    )
   }
   const said = (await wrongSigns(own)).filter(({ text }) => text.includes("webhook endpoint"))
   expect(said.map(({ text }) => text)).toEqual([
