@@ -752,6 +752,7 @@ function candidateOf(
 ): KeyCandidate {
   return {
     name: `key set ${name}, version ${source.version}`,
+    key_set_name: name,
     key_set_id,
     version: source.version,
     roles: source.roles,

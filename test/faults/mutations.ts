@@ -236,7 +236,12 @@ export const mutations: Mutation[] = [
   {
     name: "an effect fails whose bytes are on their way for another one",
     file: "src/engine/jobs/sent-before.ts",
-    replace: [['"allocated", "signed", "sent", "mined", ', ""]],
+    replace: [
+      [
+        'ne(transactions.status, "final")',
+        'or(eq(transactions.status, "confirmed"), eq(transactions.status, "reverted"))',
+      ],
+    ],
     noticed_by: {
       file: besideReleased,
       test: "a claim does not fail while a transaction that is sent again for another one may still make it",

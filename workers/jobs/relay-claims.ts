@@ -245,6 +245,7 @@ async function lostClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim
  */
 async function takenClaims({ rpc }: ConnectedChain, claims: Claim[]): Promise<Claim[]> {
   const tried = claims.filter(({ effect }) => effect.attempts > 0)
+  // Without a number: a node that is behind, and refuses numbers that it lacks, must not end the lane's round.
   return await filterAll(tried, async ({ contract: address, serial }) => {
     const token = { address, abi: collectionAbi, functionName: "ownerOf", args: [BigInt(serial)] } as const
     const owner = await unlessReverted(() => rpc.readContract(token), address)

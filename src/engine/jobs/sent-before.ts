@@ -1,4 +1,4 @@
-import { and, eq, inArray, like, or } from "drizzle-orm"
+import { and, eq, like, ne, or } from "drizzle-orm"
 import type { Hex } from "viem"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
@@ -35,7 +35,7 @@ const watchedCalls = query((db, { chain_id, to }: Given<{ chain_id: number; to: 
     .where(
       and(
         eq(transactions.chain_id, chain_id),
-        inArray(transactions.status, ["allocated", "signed", "sent", "mined", "confirmed", "reverted"]),
+        ne(transactions.status, "final"),
         or(eq(transactions.to, to), like(transactions.call, `${runSelector}%`)),
       ),
     ),

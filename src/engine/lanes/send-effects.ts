@@ -88,13 +88,10 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   for (let room = maxInFlight - inFlight.length; room > 0; ) {
     const turn = nextTurn(waiting, shares)
     if (!turn) return
-    const sameKind = ofTheSameKind(waiting, turn)
-    const { taken, call, lack } = await planNext(lane, sameKind, busy)
-    // A key that lacks a role may have those for other work.
+    const { taken, call, lack } = await planNext(lane, ofTheSameKind(waiting, turn), busy)
+    for (const id of taken) passed.add(id)
+    waiting = waiting.filter(({ id }) => !taken.has(id))
     if (lack !== null) yield noticed(lack)
-    const passedNow = lack === null ? taken : idsOf(sameKind)
-    for (const id of passedNow) passed.add(id)
-    waiting = waiting.filter(({ id }) => !passedNow.has(id))
     if (!call) continue
     const fees = firstFees(call.gas, await lane.market(), lane.limits)
     const cost = costOf(call.gas, fees)
@@ -144,7 +141,8 @@ async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: B
     if (typeof verdict === "bigint")
       return { ...none, taken: idsOf(call.members), call: { ...call, gas: verdict } }
     const refused = await refusedKey(lane, call, verdict)
-    if (refused?.is_by_ours) return { ...none, lack: refused.because }
+    // The key may have the roles for other work.
+    if (refused?.is_by_ours) return { ...none, taken: idsOf(sameKind), lack: refused.because }
     await putOffReverted(lane, job, call, {
       reason: verdict.reason,
       message: refused?.because ?? verdict.message,

@@ -4,7 +4,6 @@ import type { Diagnosis } from "../../engine/sun/diagnosis/diagnose.ts"
 import { faultsIn } from "../../engine/sun/diagnosis/verdicts.ts"
 import type { Context } from "../../platform/context.ts"
 import { upperHex } from "../../platform/upper-hex.ts"
-import { listKeySets } from "../../resources/key-sets/service.ts"
 import { requireOrganization } from "../../resources/organizations/service.ts"
 import { diagnoserOf, type ScannedTag } from "../../resources/tap-diagnoses/service.ts"
 import type { Command } from "./command.ts"
@@ -41,15 +40,12 @@ Changes and counts nothing. Exits with 1 if any tag is wrong, or if there is non
     plan:
       (values) =>
       async ({ context }) => {
-        const organization = values.required("organization")
-        const judge = await diagnoserFor(context, organization)
+        const judge = await diagnoserFor(context, values.required("organization"))
         const found = await judge({ url: values.required("url"), file_settings: null })
         const { chip_id, verdict, opened_with } = found
-        const own = await listKeySets(context.db.read, organization)
         const key_set = opened_with && {
           id: opened_with.key_set_id,
-          // Keys that are of no set of this organization have no name, only words for them.
-          name: own.find(({ id }) => id === opened_with.key_set_id)?.name ?? opened_with.name,
+          name: opened_with.key_set_name ?? opened_with.name,
           version: opened_with.version,
         }
         return {

@@ -101,7 +101,7 @@ async function setsBroughtBy(
   )
   return sources.map((source) => {
     const name = `the key set that the chip was moved here with, version ${source.version}`
-    return { source, candidate: { ...candidateOf(source), name } }
+    return { source, candidate: { ...candidateOf(source), name, key_set_name: null } }
   })
 }
 
@@ -133,6 +133,7 @@ function candidateOf(source: NamedKeySource): KeyCandidate {
   const { key_set_id, name, version, roles, master, needs_uid } = source
   return {
     name: `key set ${name}, version ${version}`,
+    key_set_name: name,
     key_set_id,
     version,
     roles,
@@ -148,6 +149,7 @@ function ownKeys(secret: Secret, { chip_id, wrapped_keys, key_version }: ChipRow
   const roles = rolesOf.explicit
   return {
     name: `the keys that chip ${chip_id} was imported with`,
+    key_set_name: null,
     key_set_id: null,
     version: key_version,
     roles,

@@ -7,6 +7,8 @@ import type { Verdict } from "./verdicts.ts"
 export type KeyCandidate = {
   /** Such as `key set Autumn, version 2`. */
   name: string
+  /** The set's own name; null if the organization has no set of these keys. */
+  key_set_name: string | null
   /** Null for keys imported with a chip. */
   key_set_id: string | null
   version: number
