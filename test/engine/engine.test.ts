@@ -352,8 +352,8 @@ describe("a lane", () => {
     const first = await sight()
     expect(await turn((t) => takeLease(t, laneId, claimant, first))).toBeNull()
     passOneLease()
-    // The holder is alive.
-    await turn((t) => takeLease(t, laneId, ahead))
+    const renewedAt = new Date(Date.now() + 1_000)
+    await turn((t) => takeLease({ ...t, at: renewedAt }, laneId, ahead))
     expect(await turn((t) => takeLease(t, laneId, claimant, first))).toBeNull()
     const rival = await sight(first)
     expect(await sight(rival)).toBe(rival)
