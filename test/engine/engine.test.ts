@@ -272,8 +272,10 @@ describe("a lane", () => {
     const laneId = String(signer?.lane_id)
     const frozen = await turn((t) => takeLease(t, laneId, { owner: "frozen", lease_milliseconds: 1 }))
     if (!frozen) throw new Error("the lane was not free")
-    await Bun.sleep(5)
-    const next = await turn((t) => takeLease(t, laneId, { owner: "next", lease_milliseconds: 60_000 }))
+    const later = new Date(Date.now() + 1_000)
+    const next = await turn((t) =>
+      takeLease({ ...t, at: later }, laneId, { owner: "next", lease_milliseconds: 60_000 }),
+    )
     expect(next?.lease.epoch).toBe(frozen.lease.epoch + 1)
     const write = turn((t) => assertLease(t, frozen.lease))
     await expect(write).rejects.toBeInstanceOf(LeaseLost)
