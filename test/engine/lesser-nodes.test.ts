@@ -2,10 +2,10 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
-import { type Address, type Hex, keccak256, numberToHex } from "viem"
+import { type Address, decodeFunctionData, type Hex, keccak256, numberToHex, pad } from "viem"
 import { type ClaimRow, claims, collections, lanes, transactions } from "../../src/db/schema.ts"
 import { roleFaults } from "../../src/engine/chain/check-roles.ts"
-import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { openWorld } from "../../src/engine/world.ts"
 import { readRoles } from "../../src/operator/verbs/chain-roles.ts"
 import { readChainStatus, readKeyFaults } from "../../src/operator/verbs/chain-status.ts"
@@ -128,7 +128,7 @@ describe("a claim from a wallet is found through a node that accepts only some o
 test("a claim is prepared for a wallet even if nodes behind one URL briefly lack the block that another has reported", async () => {
   const lacks = { times: 0, code: -32_000, words: "" }
   const lack: Lack = ({ method, params }) => {
-    if (lacks.times === 0 || method !== "eth_call" || !String(params?.[1]).startsWith("0x")) return null
+    if (lacks.times === 0 || method !== "eth_call" || params?.[1] === "latest") return null
     lacks.times -= 1
     return says(lacks.code, lacks.words)
   }
@@ -148,6 +148,62 @@ test("a claim is prepared for a wallet even if nodes behind one URL briefly lack
   expect(await awakeUntilSettled(refused)).toBeLessThan(3_500)
   await expect(refused).rejects.toMatchObject({ code: "claim.owner_unknown" })
 }, 40_000)
+
+test.each([
+  [-32_602, "invalid argument 1: json: cannot unmarshal object into Go value of type string"],
+  [-32_000, "invalid argument 1: json: cannot unmarshal object into Go value of type string"],
+  [-32_700, "unmarshaling params for 'eth_call' (param: *ethtypes.EthBlockNumberOrHash): malformed"],
+  [-32_603, "invalid type: map, expected a string"],
+])(
+  "a claim is prepared for a wallet through a node that knows no blocks by hash and says %i “%s”",
+  async (code, words) => {
+    const lack: Lack = ({ method, params }) =>
+      method === "eth_call" && typeof params?.[1] === "object" ? says(code, words) : null
+    const { running, chain } = await openBehind(lack, { isAlone: true })
+    const { unit_id } = await issuedUnit(running)
+    const claim = await walletClaim(running.context, running, { unit_id, wallet: 7 })
+    expect(claim.status).toBe("claiming")
+    expect(chain.providers.health()).toMatchObject([{ state: "healthy" }])
+  },
+  40_000,
+)
+
+test("the owner and the nonce of a token are those of one block, though another provider follows another fork", async () => {
+  const fork = { block: null as object | null, refusals: 0 }
+  const { running, chain } = await openBehind(
+    ({ method, params = [] }) => {
+      if (!fork.block) return null
+      if (method === "eth_getBlockByNumber") return { result: fork.block }
+      if (method !== "eth_call") return null
+      const { data, input } = params[0] as { data?: Hex; input?: Hex }
+      const { functionName } = decodeFunctionData({
+        abi: [...collectionAbi, ...factoryAbi],
+        data: data ?? input ?? "0x",
+      })
+      if (functionName === "authorizationNonce" && fork.refusals-- > 0)
+        return says(-32_000, "header not found")
+      return { result: saidOnTheFork[functionName] ?? null }
+    },
+    { isAlone: false },
+  )
+  const { address } = await issuedUnit(running)
+  await running.workers.stop()
+  const request = running.stage.anvil.client.request as (call: object) => Promise<object>
+  const block = await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
+  Object.assign(fork, { block: { ...block, hash: keccak256("0x01") }, refusals: 2 })
+  expect(await chain.ownershipOf(address, 1)).toMatchObject({
+    owner: accountAt(9).address,
+    authorization_nonce: 5,
+  })
+}, 40_000)
+
+const saidOnTheFork: Record<string, Hex> = {
+  ownerOf: pad(accountAt(9).address),
+  chipOf: numberToHex(0, { size: 32 }),
+  authorizationNonce: numberToHex(5, { size: 32 }),
+  authorizer: pad(accountAt(3).address),
+  paused: numberToHex(0, { size: 32 }),
+}
 
 test("claims and transfers wait a moment for a provider that throttles requests, if it is the only one", async () => {
   const lacks = { times: 0, code: 0, words: "" }

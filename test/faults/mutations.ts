@@ -1380,6 +1380,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a token is read at a block's number, which stands for another block on another fork",
+    file: "src/engine/chain/chains.ts",
+    replace: [["unlessUnknown(readAt({ blockHash }), ", "unlessUnknown(readAt({ blockNumber }), "]],
+    noticed_by: {
+      file: "test/engine/lesser-nodes.test.ts",
+      test: "the owner and the nonce of a token are those of one block, though another provider follows another fork",
+    },
+  },
+  {
     name: "the tip that a node asks for is come to by tenths",
     file: "src/engine/lanes/next-move.ts",
     replace: [
@@ -1749,9 +1758,7 @@ export const mutations: Mutation[] = [
   {
     name: "an earlier factory is not asked whose signatures it takes",
     file: "src/engine/chain/chains.ts",
-    replace: [
-      ["      generations.originOf(contract),", "      generations.originOf(chain.factory_address),"],
-    ],
+    replace: [[", generations.originOf(contract)]),", ", generations.originOf(chain.factory_address)]),"]],
     noticed_by: {
       file: authorizer,
       test: "for no collection of an earlier factory that is paused or names another authorizer",

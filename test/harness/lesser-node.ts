@@ -1,7 +1,7 @@
 export type Call = { id: number; method: string; params?: unknown[] }
 
 /** A node's own response. */
-export type Said = { result: string | null } | { error: { code: number; message: string } }
+export type Said = { result: unknown } | { error: { code: number; message: string } }
 
 /** A node that forwards to another one, except for calls that `lack` answers itself; it returns null for the rest. */
 export function startLesserNode(

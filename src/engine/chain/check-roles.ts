@@ -29,7 +29,8 @@ export async function roleFaults(chain: ConnectedChain): Promise<RoleFault[]> {
 /** A replaced authorizer is no fault while an authorization signed now stays valid until it expires. */
 async function authorizerFault(chain: ConnectedChain, generation: Generation): Promise<RoleFault | null> {
   const { authorizer_address: address, chain_id, config, rpc } = chain
-  const end = await authorizerEnd(chain, { factory: config.factory_address, generation })
+  const origin = { factory: config.factory_address, generation }
+  const end = await reach(() => authorizerEnd(chain, origin))
   if (end === null) return null
   const { timestamp } = await reach(() => rpc.getBlock())
   if (end.at.getTime() / 1_000 >= Number(timestamp) + authorizationSeconds) return null

@@ -34,7 +34,7 @@ export function createEndpoint(url: string, timeoutMilliseconds: number, places:
     const leave = await places.enter([url], timeoutMilliseconds, noPlace)
     const asked = request(question as Parameters<typeof request>[0]).finally(leave)
     const result = await asked.catch((error) => {
-      throw isUnknownTag(error, question) ? unknownTag(url, error) : error
+      throw isUnknownBlock(error, question) ? unknownBlock(url, error) : error
     })
     if (result === undefined) throw new HttpRequestError({ url, details: "the response is empty" })
     return result
@@ -119,22 +119,27 @@ export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U)
 }
 
 /**
- * Returns whether a node says, under the catch-all code, that it has no block with that tag. A message about a
- * temporary condition says nothing about the tag.
+ * Returns whether a node says, under the catch-all code, that it has no block with that tag, or under any code that it
+ * cannot read a block named by its hash. A message about a temporary condition says nothing about the tag.
  */
-function isUnknownTag(error: unknown, { params }: Question): boolean {
+function isUnknownBlock(error: unknown, { params }: Question): boolean {
   const refusal = refusalOf(error)
-  if (refusal?.code !== -32_000 || !Array.isArray(params)) return false
+  if (!refusal || !Array.isArray(params) || judge(error) !== "trouble") return false
   const words = rawMessage(refusal)
+  if (typeof params[1] === "object") return unreadable.test(words) && !lacksBlock.test(words)
   return (
-    params.some((param) => rareTags.includes(param)) && judge(error) === "trouble" && !temporary.test(words)
+    refusal.code === -32_000 && params.some((param) => rareTags.includes(param)) && !temporary.test(words)
   )
 }
+
+/** Of geth's relatives, of nodes in Rust and of others, for an object (EIP-1898) where they know only numbers. */
+const unreadable =
+  /unmarshal|invalid (argument|params?|type|value|input|block)|expected|malformed|not a string/
 
 const rareTags: unknown[] = ["finalized", "safe", "pending"]
 const temporary = /sync|time(d )?-?out|timeout|busy|overload|temporar|try again|later|internal/
 
-function unknownTag(url: string, error: unknown): RpcRequestError {
+function unknownBlock(url: string, error: unknown): RpcRequestError {
   return new RpcRequestError({ body: {}, url, error: { code: noSuchBlock, message: rawMessage(error) } })
 }
 

@@ -83,11 +83,17 @@ describe(`with the seed ${seed}`, () => {
 
   test("the same calls have the same answers and the same words for a revert", async () => {
     const chance = streamOf(seed, "calls")
+    const latest = ["latest", false]
+    const ours = blockOf(await simulated("eth_getBlockByNumber", latest))
+    const theirs = blockOf(await real("eth_getBlockByNumber", latest))
     for (let count = 0; count < 100; count++) {
       const from = chance.pick(accounts)
       const to = chance.pick([collection, factory])
       const call = { from: from.address, to, data: await callOf(chance, from) }
-      expect(await simulated("eth_call", [call, "latest"])).toEqual(await real("eth_call", [call, "latest"]))
+      const said = await real("eth_call", [call, "latest"])
+      expect(await simulated("eth_call", [call, "latest"])).toEqual(said)
+      expect(await simulated("eth_call", [call, ours])).toEqual(said)
+      expect(await real("eth_call", [call, theirs])).toEqual(said)
     }
   }, 60_000)
 
@@ -226,6 +232,11 @@ async function mineBoth(): Promise<void> {
 }
 
 type Said = { result?: unknown; error?: { message: string; data?: Hex | undefined } }
+
+/** Names a block by its hash (EIP-1898). */
+function blockOf({ result }: Said): { blockHash: Hex } {
+  return { blockHash: (result as { hash: Hex }).hash }
+}
 
 async function simulated(method: string, params: unknown[]): Promise<Said> {
   try {

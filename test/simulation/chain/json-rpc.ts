@@ -152,9 +152,14 @@ function nonceAt(chain: SimulatedChain, view: View, address: string, tag: unknow
 
 const callGas = 16_000_000n
 
+/** Returns whether a block is named by its hash (EIP-1898). */
+function isHashed(tag: unknown): tag is { blockHash: Hex } {
+  return typeof tag === "object" && tag !== null && "blockHash" in tag
+}
+
 async function runCall(chain: SimulatedChain, view: View, fields: CallFields, tag: unknown) {
-  const block = blockAt(chain, view, tag)
-  if (!block) throw new RpcRefusal(-32000, "header not found")
+  const block = isHashed(tag) ? blockWithHash(chain, view, tag.blockHash) : blockAt(chain, view, tag)
+  if (!block) throw new RpcRefusal(-32000, isHashed(tag) ? "header for hash not found" : "header not found")
   const call: Call = {
     from: (fields.from ?? `0x${"0".repeat(40)}`).toLowerCase(),
     to: fields.to?.toLowerCase() ?? null,
