@@ -15,7 +15,14 @@ import { replaceChips } from "../../workers/jobs/replace-chips.ts"
 import { startWorkers } from "../../workers/start.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { accountAt, type Depths, type Stage } from "../faults/stage.ts"
-import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
+import {
+  anotherUnit,
+  issuedUnit,
+  nextBlock,
+  openEngine,
+  type RunningWorkers,
+  until,
+} from "../harness/engine.ts"
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -383,11 +390,12 @@ async function openForTest(depths: Partial<Depths> = {}): Promise<RunningWorkers
 }
 
 /** Replaces the blocks from a transaction's own on; retries if a block was mined between question and answer. */
-async function loseTransaction({ anvil: { client } }: Stage, hash: Hex, instead?: Hex): Promise<void> {
+async function loseTransaction(stage: Stage, hash: Hex, instead?: Hex): Promise<void> {
+  const { client } = stage.anvil
   const request = client.request as (call: object) => Promise<unknown>
   const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)
   for (let receipt = await receiptNow(); receipt; receipt = await receiptNow()) {
-    const depth = Number((await client.getBlock()).number - receipt.blockNumber) + 1
+    const depth = Number((await nextBlock(stage)) - receipt.blockNumber) + 1
     const params = [depth, instead ? [[instead, 0]] : []]
     await request({ method: "anvil_reorg", params }).catch(() => {})
     await client.dropTransaction({ hash }).catch(() => {})
@@ -395,12 +403,13 @@ async function loseTransaction({ anvil: { client } }: Stage, hash: Hex, instead?
 }
 
 /** Replaces the blocks from a height on, with this transaction in the first new one. Blocks are mined meanwhile. */
-async function replaceFrom({ anvil: { client } }: Stage, lowest: bigint, raw: Hex): Promise<void> {
+async function replaceFrom(stage: Stage, lowest: bigint, raw: Hex): Promise<void> {
+  const { client } = stage.anvil
   const request = client.request as (call: object) => Promise<unknown>
   const hashNow = async () => (await client.getBlock({ blockNumber: lowest })).hash
   const before = await hashNow()
   while ((await hashNow()) === before) {
-    const depth = Number((await client.getBlock()).number - lowest) + 1
+    const depth = Number((await nextBlock(stage)) - lowest) + 1
     await request({ method: "anvil_reorg", params: [depth, [[raw, 0]]] }).catch(() => {})
   }
 }

@@ -7,7 +7,14 @@ import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.gene
 import { presentUnit } from "../../src/resources/units/present.ts"
 import { getUnit } from "../../src/resources/units/service.ts"
 import { accountAt, type Stage } from "../faults/stage.ts"
-import { issuedUnit, openEngine, type RunningWorkers, sendAsAdmin, until } from "../harness/engine.ts"
+import {
+  issuedUnit,
+  nextBlock,
+  openEngine,
+  type RunningWorkers,
+  sendAsAdmin,
+  until,
+} from "../harness/engine.ts"
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -129,11 +136,12 @@ async function send({ anvil: { client } }: Pick<Stage, "anvil">, to: Address, da
 }
 
 /** Replaces the blocks from a transaction's own on; retries if a block was mined between question and answer. */
-async function lose({ anvil: { client } }: Stage, hash: Hex): Promise<void> {
+async function lose(stage: Stage, hash: Hex): Promise<void> {
+  const { client } = stage.anvil
   const request = client.request as (call: object) => Promise<unknown>
   const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)
   for (let receipt = await receiptNow(); receipt; receipt = await receiptNow()) {
-    const depth = Number((await client.getBlock()).number - receipt.blockNumber) + 1
+    const depth = Number((await nextBlock(stage)) - receipt.blockNumber) + 1
     await request({ method: "anvil_reorg", params: [depth, []] }).catch(() => {})
     await client.dropTransaction({ hash }).catch(() => {})
   }

@@ -145,3 +145,13 @@ export async function until(isSo: () => Promise<boolean>): Promise<void> {
     await Bun.sleep(30)
   }
 }
+
+/** Waits for the next block. A reorganization while anvil mines one leaves a hole in its chain. */
+export async function nextBlock({ anvil: { client } }: Pick<Stage, "anvil">): Promise<bigint> {
+  const { number: before } = await client.getBlock()
+  for (;;) {
+    const { number } = await client.getBlock()
+    if (number !== before) return number
+    await Bun.sleep(2)
+  }
+}
