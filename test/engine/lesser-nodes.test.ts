@@ -150,15 +150,16 @@ test("a claim is prepared for a wallet even if nodes behind one URL briefly lack
 }, 40_000)
 
 test.each([
-  [-32_602, "invalid argument 1: json: cannot unmarshal object into Go value of type string"],
-  [-32_000, "invalid argument 1: json: cannot unmarshal object into Go value of type string"],
-  [-32_700, "unmarshaling params for 'eth_call' (param: *ethtypes.EthBlockNumberOrHash): malformed"],
-  [-32_603, "invalid type: map, expected a string"],
+  [200, -32_602, "invalid argument 1: json: cannot unmarshal object into Go value of type string"],
+  [200, -32_000, "invalid argument 1: json: cannot unmarshal object into Go value of type string"],
+  [200, -32_700, "unmarshaling params for 'eth_call' (param: *ethtypes.EthBlockNumberOrHash): malformed"],
+  [200, -32_603, "invalid type: map, expected a string"],
+  [400, -32_602, "Invalid parameter 1: Invalid block value: [object Object]"],
 ])(
-  "a claim is prepared for a wallet through a node that knows no blocks by hash and says %i “%s”",
-  async (code, words) => {
+  "a claim is prepared for a wallet through a node that knows no blocks by hash and says %i, %i “%s”",
+  async (status, code, words) => {
     const lack: Lack = ({ method, params }) =>
-      method === "eth_call" && typeof params?.[1] === "object" ? says(code, words) : null
+      method === "eth_call" && typeof params?.[1] === "object" ? { ...says(code, words), status } : null
     const { running, chain } = await openBehind(lack, { isAlone: true })
     const { unit_id } = await issuedUnit(running)
     const claim = await walletClaim(running.context, running, { unit_id, wallet: 7 })

@@ -1,7 +1,7 @@
 export type Call = { id: number; method: string; params?: unknown[] }
 
-/** A node's own response. */
-export type Said = { result: unknown } | { error: { code: number; message: string } }
+/** A node's own response, under an HTTP status. */
+export type Said = ({ result: unknown } | { error: { code: number; message: string } }) & { status?: number }
 
 /** A node that forwards to another one, except for calls that `lack` answers itself; it returns null for the rest. */
 export function startLesserNode(
@@ -14,7 +14,10 @@ export function startLesserNode(
     async fetch(request) {
       const call = (await request.json()) as Call
       const said = lack(call)
-      if (said) return Response.json({ jsonrpc: "2.0", id: call.id, ...said })
+      if (said) {
+        const { status = 200, ...answer } = said
+        return Response.json({ jsonrpc: "2.0", id: call.id, ...answer }, { status })
+      }
       const headers = { "content-type": "application/json" }
       return await fetch(url, { method: "POST", headers, body: JSON.stringify(call) })
     },

@@ -10,8 +10,8 @@ export const authorizationSeconds = 30 * 60
 /** A chain, and the address of `AUTHORIZER_KEY`; null if it is unset. */
 type Authorizing = { rpc: Rpc; chain_id: number; authorizer_address: Address | null }
 
-/** A block by its hash or number; neither stands for the newest. */
-export type BlockPlace = { blockHash: Hex } | { blockNumber: bigint } | { blockNumber?: undefined }
+/** A block by its hash or number. */
+export type BlockPlace = { blockHash: Hex } | { blockNumber: bigint }
 
 /**
  * Returns when the collections of a factory stop accepting this service's authorizations, as of the given block or the
@@ -20,7 +20,7 @@ export type BlockPlace = { blockHash: Hex } | { blockNumber: bigint } | { blockN
 export async function authorizerEnd(
   { rpc, chain_id, authorizer_address: ours }: Authorizing,
   { factory, generation }: Origin,
-  block: BlockPlace = {},
+  block?: BlockPlace,
 ): Promise<AuthorizerEnd | null> {
   const question = { address: factory, abi: factoryAbi, ...block } as const
   const [named, isPaused] = await Promise.all([

@@ -119,17 +119,15 @@ export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U)
 }
 
 /**
- * Returns whether a node says, under the catch-all code, that it has no block with that tag, or under any code that it
- * cannot read a block named by its hash. A message about a temporary condition says nothing about the tag.
+ * Returns whether a node says, under the catch-all code, that it has no block with that tag, or under any code or HTTP
+ * status that it cannot read a block named by its hash. A message about a temporary condition says nothing about a tag.
  */
 function isUnknownBlock(error: unknown, { params }: Question): boolean {
-  const refusal = refusalOf(error)
-  if (!refusal || !Array.isArray(params) || judge(error) !== "trouble") return false
-  const words = rawMessage(refusal)
+  if (!Array.isArray(params) || judge(error) !== "trouble") return false
+  const words = rawMessage(error)
   if (typeof params[1] === "object") return unreadable.test(words) && !lacksBlock.test(words)
-  return (
-    refusal.code === -32_000 && params.some((param) => rareTags.includes(param)) && !temporary.test(words)
-  )
+  const isCatchAll = refusalOf(error)?.code === -32_000
+  return isCatchAll && params.some((param) => rareTags.includes(param)) && !temporary.test(words)
 }
 
 /** Of geth's relatives, of nodes in Rust and of others, for an object (EIP-1898) where they know only numbers. */
