@@ -18,6 +18,7 @@ import { accountAt, type Depths, type Stage } from "../faults/stage.ts"
 import {
   anotherUnit,
   issuedUnit,
+  loseTransaction,
   nextBlock,
   openEngine,
   type RunningWorkers,
@@ -387,19 +388,6 @@ async function openForTest(depths: Partial<Depths> = {}): Promise<RunningWorkers
   const running = await openEngine({}, depths)
   closers.push(running.close)
   return running
-}
-
-/** Replaces the blocks from a transaction's own on; retries if a block was mined between question and answer. */
-async function loseTransaction(stage: Stage, hash: Hex, instead?: Hex): Promise<void> {
-  const { client } = stage.anvil
-  const request = client.request as (call: object) => Promise<unknown>
-  const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)
-  for (let receipt = await receiptNow(); receipt; receipt = await receiptNow()) {
-    const depth = Number((await nextBlock(stage)) - receipt.blockNumber) + 1
-    const params = [depth, instead ? [[instead, 0]] : []]
-    await request({ method: "anvil_reorg", params }).catch(() => {})
-    await client.dropTransaction({ hash }).catch(() => {})
-  }
 }
 
 /** Replaces the blocks from a height on, with this transaction in the first new one. Blocks are mined meanwhile. */

@@ -9,7 +9,7 @@ import { getUnit } from "../../src/resources/units/service.ts"
 import { accountAt, type Stage } from "../faults/stage.ts"
 import {
   issuedUnit,
-  nextBlock,
+  loseTransaction,
   openEngine,
   type RunningWorkers,
   sendAsAdmin,
@@ -49,7 +49,7 @@ describe("a unit's owner is the chain's at the confirmation depth", () => {
     await release(stage, address)
     const hash = await send(stage, address, transferCall(friend))
     await until(async () => (await ownershipOf(running, unit_id)).owner === friend)
-    await lose(stage, hash)
+    await loseTransaction(stage, hash)
     await until(async () => (await ownershipOf(running, unit_id)).owner === holder.address)
     await send(stage, address, transferCall(friend))
     await until(async () => (await ownershipOf(running, unit_id)).owner === friend)
@@ -63,7 +63,7 @@ describe("a unit's owner is the chain's at the confirmation depth", () => {
     for (let time = 0; time < 2; time++) {
       const hash = await claimBesideTheService(stage, address)
       await until(async () => (await rowsOf(running, unit_id))[0]?.claimed === true)
-      await lose(stage, hash)
+      await loseTransaction(stage, hash)
       await until(async () => (await rowsOf(running, unit_id))[0]?.claimed === false)
       expect((await ownershipOf(running, unit_id)).status).toBe("custody")
     }
@@ -133,16 +133,4 @@ async function send({ anvil: { client } }: Pick<Stage, "anvil">, to: Address, da
     async () => (await client.getTransactionReceipt({ hash }).catch(() => null))?.status === "success",
   )
   return hash
-}
-
-/** Replaces the blocks from a transaction's own on; retries if a block was mined between question and answer. */
-async function lose(stage: Stage, hash: Hex): Promise<void> {
-  const { client } = stage.anvil
-  const request = client.request as (call: object) => Promise<unknown>
-  const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)
-  for (let receipt = await receiptNow(); receipt; receipt = await receiptNow()) {
-    const depth = Number((await nextBlock(stage)) - receipt.blockNumber) + 1
-    await request({ method: "anvil_reorg", params: [depth, []] }).catch(() => {})
-    await client.dropTransaction({ hash }).catch(() => {})
-  }
 }

@@ -146,6 +146,19 @@ export async function until(isSo: () => Promise<boolean>): Promise<void> {
   }
 }
 
+/** Replaces the blocks from a transaction's own on; retries if a block was mined between question and answer. */
+export async function loseTransaction(stage: Stage, hash: Hex, instead?: Hex): Promise<void> {
+  const { client } = stage.anvil
+  const request = client.request as (call: object) => Promise<unknown>
+  const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)
+  for (let receipt = await receiptNow(); receipt; receipt = await receiptNow()) {
+    const depth = Number((await nextBlock(stage)) - receipt.blockNumber) + 1
+    const params = [depth, instead ? [[instead, 0]] : []]
+    await request({ method: "anvil_reorg", params }).catch(() => {})
+    await client.dropTransaction({ hash }).catch(() => {})
+  }
+}
+
 /** Waits for the next block. A reorganization while anvil mines one leaves a hole in its chain. */
 export async function nextBlock({ anvil: { client } }: Pick<Stage, "anvil">): Promise<bigint> {
   const { number: before } = await client.getBlock()
