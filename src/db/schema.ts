@@ -325,9 +325,7 @@ export const transactions = pgTable("transactions", {
   gas: count().notNull(),
   max_fee_per_gas: text().notNull(),
   max_priority_fee_per_gas: text().notNull(),
-  status: text({
-    enum: ["allocated", "signed", "sent", "mined", "confirmed", "reverted", "final"],
-  }).notNull(),
+  status: text({ enum: statuses.transactionStatuses }).notNull(),
   hash: text().$defaultFn(absent),
   block_number: count().$defaultFn(absent),
   block_hash: text().$defaultFn(absent),

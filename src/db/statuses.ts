@@ -9,6 +9,17 @@ export const claimExecutions = ["service_relay", "client_broadcast"] as const
 export const transferStatuses = ["prepared", "confirmed", "expired", "failed"] as const
 export const chipReplacementStatuses = ["prepared", "submitted", "confirmed", "failed"] as const
 export const metadataRefreshStatuses = chipReplacementStatuses
+export const transactionStatuses = [
+  "allocated",
+  "signed",
+  "sent",
+  "mined",
+  "confirmed",
+  "reverted",
+  "final",
+] as const
+/** While its result is not known yet. */
+export const openTransactionStatuses = ["allocated", "signed", "sent", "mined"] as const
 /** How a node's response to a sent transaction is classified; src/engine/chain/send-errors.ts explains each value. */
 export const sendOutcomes = [
   "known",

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { eq, inArray } from "drizzle-orm"
 import type { Address } from "viem"
 import { claims, collections, effects, lanes, transactions, units } from "../../src/db/schema.ts"
+import { openTransactionStatuses } from "../../src/db/statuses.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { signerRoles } from "../../src/engine/chain/deployment.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
@@ -92,7 +93,7 @@ async function openTransactionsOf({ context }: RunningWorkers) {
   return await context.db.read
     .select()
     .from(transactions)
-    .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
+    .where(inArray(transactions.status, openTransactionStatuses))
 }
 
 async function oldLanes({ context }: RunningWorkers): Promise<string[]> {

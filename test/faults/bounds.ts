@@ -2,6 +2,7 @@ import { and, eq, inArray, isNotNull, like } from "drizzle-orm"
 import type { Hex } from "viem"
 import type { Queries } from "../../src/db/database.ts"
 import { effects, transactions } from "../../src/db/schema.ts"
+import { openTransactionStatuses } from "../../src/db/statuses.ts"
 import { laneQueue } from "../../src/platform/queues.ts"
 import { advisedTip } from "./proxy.ts"
 import type { Stage } from "./stage.ts"
@@ -63,7 +64,7 @@ async function openWork({ world }: Stage): Promise<string | null> {
   const onTheirWay = await read
     .select({ id: transactions.id, status: transactions.status, block_hash: transactions.block_hash })
     .from(transactions)
-    .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
+    .where(inArray(transactions.status, openTransactionStatuses))
   const waiting = await read
     .select({ id: effects.id, transaction_id: effects.transaction_id })
     .from(effects)

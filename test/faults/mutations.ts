@@ -1966,7 +1966,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "all that goes through the desk read for each collection",
-    file: "workers/jobs/issue-units.ts",
+    file: "workers/jobs/issue-batches.ts",
     replace: [["issuancesIn(row, address)", "issuancesIn(row)"]],
     noticed_by: {
       file: longLife,

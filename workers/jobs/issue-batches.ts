@@ -1,3 +1,4 @@
+import { and, desc, eq, inArray, like, or } from "drizzle-orm"
 import {
   type Address,
   getAbiItem,
@@ -7,10 +8,11 @@ import {
   type TransactionReceipt,
 } from "viem"
 import type { Queries } from "../../src/db/database.ts"
-import type { TransactionRow } from "../../src/db/schema.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import { type CollectionRow, type TransactionRow, transactions } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { callsIn } from "../../src/engine/chain/desk.ts"
+import { callsIn, runSelector } from "../../src/engine/chain/desk.ts"
 import { decodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
@@ -23,11 +25,39 @@ import { addressesOf } from "./collections.ts"
 export type Issuance = { contract: Address; data: Hex; first: number; chip_ids: readonly string[] }
 
 /** Returns what a transaction issues, or only what it issues in one contract. */
-export function issuancesIn({ to, call }: Pick<TransactionRow, "to" | "call">, of?: string): Issuance[] {
+function issuancesIn({ to, call }: Pick<TransactionRow, "to" | "call">, of?: string): Issuance[] {
   return callsIn({ to, data: call }).flatMap(({ to: contract, data }) =>
     of === undefined || contract === of ? [{ contract, data, ...decodeIssue(data) }] : [],
   )
 }
+
+/** Returns what transactions with these statuses issue in a collection, last first; decodes no more than is taken. */
+export async function issuancesWith(
+  queries: Queries,
+  { address, chain_id }: CollectionRow,
+  statuses: readonly TransactionRow["status"][],
+): Promise<IteratorObject<Issuance>> {
+  const rows = await callsWith(queries, { address, chain_id, statuses })
+  // Decodes only this collection's calls: decoding the others in desk calls would take long.
+  return rows.values().flatMap((row) => issuancesIn(row, address))
+}
+
+type Sought = Pick<CollectionRow, "address" | "chain_id"> & { statuses: readonly TransactionRow["status"][] }
+
+const callsWith = query((db, { address, chain_id, statuses }: Given<Sought>) =>
+  db
+    .select({ to: transactions.to, call: transactions.call })
+    .from(transactions)
+    .where(
+      and(
+        eq(transactions.chain_id, chain_id),
+        eq(transactions.kind, "issueUnit"),
+        or(eq(transactions.to, address), like(transactions.call, `${runSelector}%`)),
+        inArray(transactions.status, statuses),
+      ),
+    )
+    .orderBy(desc(transactions.nonce)),
+)
 
 /** What a transaction issues in one collection, with the effects that asked for it. */
 export type Batch = Issuance & { collection_id: string; effects: Effect<"issueUnit">[] }

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, isNull, like, notExists, or, sql } from "drizzle-orm"
+import { and, eq, gt, isNull, notExists, sql } from "drizzle-orm"
 import type { Address } from "viem"
 import { failure } from "../../machines/failures.ts"
 import { DatabaseUnavailable, type Queries } from "../../src/db/database.ts"
@@ -12,11 +12,11 @@ import {
   type TransactionRow,
   transactions,
 } from "../../src/db/schema.ts"
+import { openTransactionStatuses } from "../../src/db/statuses.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { OutputOf } from "../../src/engine/actors/effects.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
-import { runSelector } from "../../src/engine/chain/desk.ts"
 import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
 import { CallReverted, ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
@@ -32,7 +32,7 @@ import {
   type Write,
 } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
-import { type Batch, batchesOf, type Issuance, issuancesIn, lackOf, serialsOf } from "./issue-batches.ts"
+import { type Batch, batchesOf, type Issuance, issuancesWith, lackOf, serialsOf } from "./issue-batches.ts"
 import { beforeHeldSerials, maxUnits, nextBatch, withoutOvertaking } from "./issue-order.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
@@ -306,37 +306,9 @@ async function takeBackSerials({ tx }: Turn, { id, first }: { id: string; first:
 
 /** Returns what the collection's last open transaction issues. */
 async function lastOnItsWay(queries: Queries, collection: CollectionRow): Promise<Issuance | undefined> {
-  const [last] = await issuancesWith(queries, collection, ["allocated", "signed", "sent", "mined"])
+  const [last] = await issuancesWith(queries, collection, openTransactionStatuses)
   return last
 }
-
-/** Returns what transactions with these statuses issue in a collection, last first; decodes no more than is taken. */
-async function issuancesWith(
-  queries: Queries,
-  { address, chain_id }: CollectionRow,
-  statuses: TransactionRow["status"][],
-): Promise<IteratorObject<Issuance>> {
-  const rows = await callsWith(queries, { address, chain_id, statuses })
-  // Decodes only this collection's calls: decoding the others in desk calls would take long.
-  return rows.values().flatMap((row) => issuancesIn(row, address))
-}
-
-type Sought = Pick<CollectionRow, "address" | "chain_id"> & { statuses: TransactionRow["status"][] }
-
-const callsWith = query((db, { address, chain_id, statuses }: Given<Sought>) =>
-  db
-    .select({ to: transactions.to, call: transactions.call })
-    .from(transactions)
-    .where(
-      and(
-        eq(transactions.chain_id, chain_id),
-        eq(transactions.kind, "issueUnit"),
-        or(eq(transactions.to, address), like(transactions.call, `${runSelector}%`)),
-        inArray(transactions.status, statuses),
-      ),
-    )
-    .orderBy(desc(transactions.nonce)),
-)
 
 /**
  * Returns whether a batch reverted while this one was open. Those behind it then revert, too: its serials were taken

@@ -10,6 +10,7 @@ import {
   transactionAttempts,
   transactions,
 } from "../../db/schema.ts"
+import { openTransactionStatuses } from "../../db/statuses.ts"
 import type { Turn } from "../../db/turn.ts"
 import { newId } from "../../platform/ids.ts"
 import type { Fees } from "../chain/fees.ts"
@@ -147,7 +148,7 @@ const openOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) =>
   db
     .select()
     .from(transactions)
-    .where(and(isWatched(lane_id), inArray(transactions.status, ["allocated", "signed", "sent", "mined"])))
+    .where(and(isWatched(lane_id), inArray(transactions.status, openTransactionStatuses)))
     .orderBy(asc(transactions.nonce)),
 )
 

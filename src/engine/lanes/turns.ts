@@ -2,6 +2,7 @@ import { and, asc, eq, inArray, ne, type SQL, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { type EffectRow, effects, transactions } from "../../db/schema.ts"
+import { openTransactionStatuses } from "../../db/statuses.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import type { LaneEffect } from "../actors/effects.ts"
@@ -257,7 +258,7 @@ const callsOfOthers = query((db, { chain_id, lane_id }: Given<{ chain_id: number
       and(
         eq(transactions.chain_id, chain_id),
         ne(transactions.lane_id, lane_id),
-        inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
+        inArray(transactions.status, openTransactionStatuses),
       ),
     ),
 )

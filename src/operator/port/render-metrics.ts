@@ -5,7 +5,7 @@ import type { Queries } from "../../db/database.ts"
 import { events, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import { actorTimers, effects, lanes, transactions } from "../../db/schema.ts"
-import { webhookEndpointStatuses } from "../../db/statuses.ts"
+import { openTransactionStatuses, webhookEndpointStatuses } from "../../db/statuses.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { hasKeyOf } from "../../engine/chain/signers.ts"
 import { kindsOfWork } from "../../engine/lanes/turns.ts"
@@ -181,7 +181,7 @@ async function readLanes(queries: Queries, { chains, now }: Asked, gauges: Gauge
   const rows = await queries
     .select({ lane: transactions.lane_id, open: count() })
     .from(transactions)
-    .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
+    .where(inArray(transactions.status, openTransactionStatuses))
     .groupBy(transactions.lane_id)
   const inFlight = new Map(rows.map((row) => [row.lane, Number(row.open)]))
   for (const { id: lane, chain_id, status, leased_until, next_nonce } of await queries.select().from(lanes)) {

@@ -4,6 +4,7 @@ import { chainCursors } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { effects, lanes, transactions } from "../../db/schema.ts"
+import { openTransactionStatuses } from "../../db/statuses.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { roleFaults } from "../../engine/chain/check-roles.ts"
 import { inCoin } from "../../engine/chain/coin.ts"
@@ -90,7 +91,7 @@ async function lanesWithWork(queries: Queries, now: Date) {
       oldest: min(transactions.created_at),
     })
     .from(transactions)
-    .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
+    .where(inArray(transactions.status, openTransactionStatuses))
     .groupBy(transactions.lane_id)
   const openByLane = new Map(open.map((each) => [each.lane_id, each]))
   const rows = await queries.select().from(lanes).orderBy(asc(lanes.chain_id), asc(lanes.id))
