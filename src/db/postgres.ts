@@ -26,6 +26,7 @@ import {
   refusalOf,
   unavailable,
 } from "./postgres-errors.ts"
+import { createTurnstile, type Turnstile } from "./turnstile.ts"
 
 /**
  * Opens Postgres 15 or later. Serializable database transactions are repeated when Postgres asks for it; concurrent
@@ -127,8 +128,6 @@ function unlessUnknownHere(error: unknown): void {
   if (codeOf(error) !== "22023") throw error
 }
 
-type Turnstile = <T>(work: () => Promise<T>) => Promise<T>
-
 /**
  * Runs a work until it is committed. After two failed attempts, works run one at a time, so that those competing for
  * the same row do not keep aborting each other.
@@ -147,15 +146,6 @@ async function runUntilCommitted<T>(
       if (!mustRepeat(error) || attempt === attemptsFor(error)) throw unavailable(error)
     }
     await Bun.sleep(Math.random() * Math.min(2 ** attempt, 50))
-  }
-}
-
-function createTurnstile(): Turnstile {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const mine = last.then(work)
-    last = mine.catch(() => {})
-    return mine
   }
 }
 

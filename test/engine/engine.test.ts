@@ -19,9 +19,9 @@ import {
   anotherUnit,
   issuedUnit,
   loseTransaction,
-  nextBlock,
   openEngine,
   type RunningWorkers,
+  replaceFrom,
   until,
 } from "../harness/engine.ts"
 
@@ -74,7 +74,7 @@ describe("a chip replacement", () => {
     await until(async () => (await statusOf(first.id)) === "confirmed")
     await running.workers.stop()
     const { transaction_hash } = await getChipReplacement(read, caller, unit_id, first.id)
-    await loseTransaction(stage, transaction_hash as Hex)
+    await loseTransaction(running, transaction_hash as Hex)
     expect(await chipOf()).toBe(issuedChip)
 
     const second = await replace()
@@ -127,7 +127,7 @@ describe("claims that were sent together", () => {
       .from(transactionAttempts)
       .where(eq(transactionAttempts.transaction_id, relayed?.id ?? ""))
     const lowest = Math.min(...issued.map(({ block_number }) => block_number ?? 0))
-    await replaceFrom(stage, BigInt(lowest), sent?.raw as Hex)
+    await replaceFrom(running, BigInt(lowest), sent?.raw as Hex)
 
     const chain = stage.world.chains.get(31_337)
     const ownerOf = (serial: number) =>
@@ -223,7 +223,7 @@ describe("a claim from its recipient's own wallet", () => {
       ...{ account: accountAt(7), to, data, gas: 300_001n, nonce: 0, chainId: 31_337, type: "eip1559" },
       ...{ maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n },
     })
-    await loseTransaction(stage, first, instead)
+    await loseTransaction(running, first, instead)
     await until(async () => (await claimNow()).transaction_hash === keccak256(instead))
     expect((await claimNow()).status).toBe("claimed")
     expect((await client.getTransactionReceipt({ hash: keccak256(instead) })).status).toBe("success")
@@ -388,18 +388,6 @@ async function openForTest(depths: Partial<Depths> = {}): Promise<RunningWorkers
   const running = await openEngine({}, depths)
   closers.push(running.close)
   return running
-}
-
-/** Replaces the blocks from a height on, with this transaction in the first new one. Blocks are mined meanwhile. */
-async function replaceFrom(stage: Stage, lowest: bigint, raw: Hex): Promise<void> {
-  const { client } = stage.anvil
-  const request = client.request as (call: object) => Promise<unknown>
-  const hashNow = async () => (await client.getBlock({ blockNumber: lowest })).hash
-  const before = await hashNow()
-  while ((await hashNow()) === before) {
-    const depth = Number((await nextBlock(stage)) - lowest) + 1
-    await request({ method: "anvil_reorg", params: [depth, [[raw, 0]]] }).catch(() => {})
-  }
 }
 
 /** Claims serial 1 from a wallet with an authorization that the database does not know. */

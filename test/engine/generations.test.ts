@@ -30,6 +30,7 @@ import { tell } from "../../src/resources/news/tell.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
 import { startWorkers } from "../../workers/start.ts"
 import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
+import { type Blocks, mineSteadily } from "../harness/blocks.ts"
 import { anotherUnit, issuedUnit, type RunningWorkers, until } from "../harness/engine.ts"
 
 // A chain with collections of a first-generation factory, which a current factory then replaces in CHAINS.
@@ -40,14 +41,14 @@ const firstFactory = getContractAddress({ from: deployer.address, nonce: 0n })
 
 let stage: Stage
 let caller: Caller
-let blocks: Timer
+let blocks: Blocks
 let before: Issued
 let other: Issued
 
 beforeAll(async () => {
   stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
   const { client } = stage.anvil
-  blocks = setInterval(() => void client.mine({ blocks: 1 }).catch(() => {}), 100)
+  blocks = mineSteadily(stage.anvil)
   const args = [deployer.address, accountAt(3).address, signers] as const
   const data = encodeDeployData({ abi: firstFactoryAbi, bytecode: firstFactoryBytecode, args })
   const hash = await client.sendTransaction({ account: deployer, data, gas: 6_000_000n })
@@ -58,7 +59,7 @@ beforeAll(async () => {
   caller = { organization_id: id, kind: "api_key", credential_id: newId(), session: null }
 })
 afterAll(async () => {
-  clearInterval(blocks)
+  blocks.stop()
   await stage.close()
 })
 
@@ -279,7 +280,7 @@ function chainsOfFirst(changed: object = {}): string {
 function workOn(world: World): RunningWorkers {
   const { context } = world
   const turn: RunningWorkers["turn"] = (work, requestId) => inTurn(context, requestId ?? null, work)
-  return { stage, context, workers: startWorkers(world), caller, turn, close: async () => {} }
+  return { stage, context, workers: startWorkers(world), blocks, caller, turn, close: async () => {} }
 }
 
 async function serialOf(unitId: string): Promise<number | null | undefined> {

@@ -49,7 +49,7 @@ describe("a unit's owner is the chain's at the confirmation depth", () => {
     await release(stage, address)
     const hash = await send(stage, address, transferCall(friend))
     await until(async () => (await ownershipOf(running, unit_id)).owner === friend)
-    await loseTransaction(stage, hash)
+    await loseTransaction(running, hash)
     await until(async () => (await ownershipOf(running, unit_id)).owner === holder.address)
     await send(stage, address, transferCall(friend))
     await until(async () => (await ownershipOf(running, unit_id)).owner === friend)
@@ -63,7 +63,7 @@ describe("a unit's owner is the chain's at the confirmation depth", () => {
     for (let time = 0; time < 2; time++) {
       const hash = await claimBesideTheService(stage, address)
       await until(async () => (await rowsOf(running, unit_id))[0]?.claimed === true)
-      await loseTransaction(stage, hash)
+      await loseTransaction(running, hash)
       await until(async () => (await rowsOf(running, unit_id))[0]?.claimed === false)
       expect((await ownershipOf(running, unit_id)).status).toBe("custody")
     }

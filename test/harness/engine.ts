@@ -13,6 +13,7 @@ import { createOrganization } from "../../src/resources/organizations/service.ts
 import { createUnit } from "../../src/resources/units/service.ts"
 import { startWorkers, type Workers } from "../../workers/start.ts"
 import { type Depths, openStage, type Stage } from "../faults/stage.ts"
+import { type Blocks, mineSteadily } from "./blocks.ts"
 
 /** Workers in this process, on a chain that mines ten blocks a second, and an organization. */
 export type RunningWorkers = {
@@ -21,6 +22,7 @@ export type RunningWorkers = {
   workers: Workers
   caller: Caller
   turn: RunTurn
+  blocks: Blocks
   close(): Promise<void>
 }
 
@@ -43,7 +45,7 @@ export async function runWorkers(
 ): Promise<RunningWorkers> {
   const context = { ...world.context, ...changes }
   const workers = startWorkers({ ...world, context })
-  const blocks = setInterval(() => void stage.anvil.client.mine({ blocks: 1 }).catch(() => {}), 100)
+  const blocks = mineSteadily(stage.anvil)
   const turn: RunTurn = (work, requestId) => inTurn(context, requestId ?? null, work)
   const { id: organization_id } = await turn((t) =>
     createOrganization(t, {
@@ -58,8 +60,9 @@ export async function runWorkers(
     workers,
     caller: { organization_id, kind: "api_key", credential_id: newId(), session: null },
     turn,
+    blocks,
     async close() {
-      clearInterval(blocks)
+      blocks.stop()
       await workers.stop()
       await stage.close()
     },
@@ -146,25 +149,23 @@ export async function until(isSo: () => Promise<boolean>): Promise<void> {
   }
 }
 
-/** Replaces the blocks from a transaction's own on; retries if a block was mined between question and answer. */
-export async function loseTransaction(stage: Stage, hash: Hex, instead?: Hex): Promise<void> {
-  const { client } = stage.anvil
-  const request = client.request as (call: object) => Promise<unknown>
-  const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)
-  for (let receipt = await receiptNow(); receipt; receipt = await receiptNow()) {
-    const depth = Number((await nextBlock(stage)) - receipt.blockNumber) + 1
-    const params = [depth, instead ? [[instead, 0]] : []]
-    await request({ method: "anvil_reorg", params }).catch(() => {})
-    await client.dropTransaction({ hash }).catch(() => {})
-  }
+/** Replaces the blocks from a transaction's own on; the transaction is not in the pool then. */
+export async function loseTransaction(running: RunningWorkers, hash: Hex, instead?: Hex): Promise<void> {
+  const { client } = running.stage.anvil
+  await running.blocks.betweenBlocks(async () => {
+    const { blockNumber } = await client.getTransactionReceipt({ hash })
+    await replaceBlocks(running.stage, blockNumber, instead)
+    await client.dropTransaction({ hash })
+  })
 }
 
-/** Waits for the next block. A reorganization while anvil mines one leaves a hole in its chain. */
-export async function nextBlock({ anvil: { client } }: Pick<Stage, "anvil">): Promise<bigint> {
-  const { number: before } = await client.getBlock()
-  for (;;) {
-    const { number } = await client.getBlock()
-    if (number !== before) return number
-    await Bun.sleep(2)
-  }
+/** Replaces the blocks from a height on, with this transaction in the first new one. */
+export async function replaceFrom(running: RunningWorkers, lowest: bigint, instead: Hex): Promise<void> {
+  await running.blocks.betweenBlocks(() => replaceBlocks(running.stage, lowest, instead))
+}
+
+async function replaceBlocks({ anvil: { client } }: Stage, lowest: bigint, instead?: Hex): Promise<void> {
+  const request = client.request as (call: object) => Promise<unknown>
+  const depth = Number((await client.getBlock()).number - lowest) + 1
+  await request({ method: "anvil_reorg", params: [depth, instead ? [[instead, 0]] : []] })
 }

@@ -5,6 +5,7 @@ import { openWorld, type World } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { type Anvil, deployContracts, openStage, type Stage, startAnvil } from "../faults/stage.ts"
+import { mineSteadily } from "./blocks.ts"
 import { type RunningWorkers, runWorkers } from "./engine.ts"
 
 /** Two chains with the same keys, on which the factory and the desk have the same addresses, and workers for both. */
@@ -51,14 +52,14 @@ export async function openTwoChains(): Promise<TwoChains> {
   })
   const world = await openWorld(loadConfig(environment()), tell)
   const running = await runWorkers(stage, world)
-  const blocks = setInterval(() => void anvil.client.mine({ blocks: 1 }).catch(() => {}), 100)
+  const blocks = mineSteadily(anvil)
   return {
     ...{ stage, anvil, world, running, environment },
     lead(url) {
       target = url
     },
     async close() {
-      clearInterval(blocks)
+      blocks.stop()
       await running.close()
       await world.close()
       await door.stop(true)
