@@ -22,6 +22,7 @@ import { issueUnits } from "../../workers/jobs/issue-units.ts"
 import { takeFoundOwners } from "../../workers/jobs/take-up-serials.ts"
 import { askOwnersAnew, contractsOn, followMoves } from "../../workers/watches/follow-owners.ts"
 import { engines } from "../harness/engines.ts"
+import { headerAt } from "../harness/header-at.ts"
 import { laneRow } from "../harness/scene.ts"
 import {
   activeCollection,
@@ -219,9 +220,12 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     const contract = collection.address as Address
     const owner: Address = `0x${"AB".repeat(20)}`
     await seeClaim(collection, { serial: 1n, owner, block_number: 7n })
-    const ask = (holder: Address, deepest: bigint) => {
+    const ask = (holder: Address, number: bigint) => {
       const chain = { chain_id: collection.chain_id, rpc: { readContract: async () => holder } }
-      return askOwnersAnew(service.context, chain as unknown as ConnectedChain, null, { safe: 5n, deepest })
+      return askOwnersAnew(service.context, chain as unknown as ConnectedChain, null, {
+        safe: 5n,
+        deepest: headerAt(number),
+      })
     }
     await ask(contract, 6n)
     // A worker on the fork with the claim sees at which block the owner was last queried.

@@ -158,8 +158,7 @@ test.each([
 ])(
   "a claim is prepared for a wallet through a node that knows no blocks by hash and says %i, %i “%s”",
   async (status, code, words) => {
-    const lack: Lack = ({ method, params }) =>
-      method === "eth_call" && typeof params?.[1] === "object" ? { ...says(code, words), status } : null
+    const lack: Lack = (call) => (isByHash(call) ? { ...says(code, words), status } : null)
     const { running, chain } = await openBehind(lack, { isAlone: true })
     const { unit_id } = await issuedUnit(running)
     const claim = await walletClaim(running.context, running, { unit_id, wallet: 7 })
@@ -169,34 +168,48 @@ test.each([
   40_000,
 )
 
-test("the owner and the nonce of a token are those of one block, though another provider follows another fork", async () => {
-  const fork = { block: null as object | null, refusals: 0 }
-  const { running, chain } = await openBehind(
-    ({ method, params = [] }) => {
-      if (!fork.block) return null
-      if (method === "eth_getBlockByNumber") return { result: fork.block }
-      if (method !== "eth_call") return null
-      const { data, input } = params[0] as { data?: Hex; input?: Hex }
-      const { functionName } = decodeFunctionData({
-        abi: [...collectionAbi, ...factoryAbi],
-        data: data ?? input ?? "0x",
-      })
-      if (functionName === "authorizationNonce" && fork.refusals-- > 0)
-        return says(-32_000, "header not found")
-      return { result: saidOnTheFork[functionName] ?? null }
-    },
-    { isAlone: false },
-  )
-  const { address } = await issuedUnit(running)
-  await running.workers.stop()
-  const request = running.stage.anvil.client.request as (call: object) => Promise<object>
-  const block = await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
-  Object.assign(fork, { block: { ...block, hash: keccak256("0x01") }, refusals: 2 })
-  expect(await chain.ownershipOf(address, 1)).toMatchObject({
-    owner: accountAt(9).address,
-    authorization_nonce: 5,
-  })
-}, 40_000)
+test.each([
+  ["", () => null],
+  [
+    " and knows no blocks by hash",
+    (call: Call) => (isByHash(call) ? says(-32_602, "invalid argument 1") : null),
+  ],
+] as const)(
+  "the owner and the nonce of a token are those of one block, though another provider follows another fork%s",
+  async (_what, other) => {
+    const fork = { block: null as object | null, refusals: 0 }
+    const { running, chain } = await openBehind(
+      ({ method, params = [] }) => {
+        if (!fork.block) return null
+        if (method === "eth_getBlockByNumber") return { result: fork.block }
+        if (method !== "eth_call") return null
+        const { data, input } = params[0] as { data?: Hex; input?: Hex }
+        const { functionName } = decodeFunctionData({
+          abi: [...collectionAbi, ...factoryAbi],
+          data: data ?? input ?? "0x",
+        })
+        if (functionName === "authorizationNonce" && fork.refusals-- > 0)
+          return says(-32_000, "header not found")
+        return { result: saidOnTheFork[functionName] ?? null }
+      },
+      { isAlone: false, other },
+    )
+    const { address } = await issuedUnit(running)
+    await running.workers.stop()
+    const request = running.stage.anvil.client.request as (call: object) => Promise<object>
+    const block = await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
+    Object.assign(fork, { block: { ...block, hash: keccak256("0x01") }, refusals: 2 })
+    expect(await chain.ownershipOf(address, 1)).toMatchObject({
+      owner: accountAt(9).address,
+      authorization_nonce: 5,
+    })
+  },
+  40_000,
+)
+
+function isByHash({ method, params }: Call): boolean {
+  return method === "eth_call" && typeof params?.[1] === "object"
+}
 
 const saidOnTheFork: Record<string, Hex> = {
   ownerOf: pad(accountAt(9).address),
@@ -340,14 +353,18 @@ async function reasonsOf({ context }: Running) {
   return (await context.db.read.select().from(lanes)).map(({ reason }) => reason)
 }
 
-/** Workers on a chain whose first node lacks a feature and is either the only one or next to a healthy one. */
-async function openBehind(lack: Lack, { isAlone }: { isAlone: boolean }) {
+/**
+ * Workers on a chain whose first node lacks a feature and is either the only one or next to a healthy one, unless that
+ * one lacks something, too.
+ */
+async function openBehind(lack: Lack, { isAlone, other = () => null }: { isAlone: boolean; other?: Lack }) {
   const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 0)
   const { url } = stage.anvil
   const node = startLesserNode(url, lack)
-  closers.push(node.stop)
+  const second = startLesserNode(url, other)
+  closers.push(node.stop, second.stop)
   const chains = JSON.parse(readFileSync(join(stage.folder, "direct.json"), "utf8"))
-  const rpc_urls = isAlone ? [node.url] : [node.url, url]
+  const rpc_urls = isAlone ? [node.url] : [node.url, second.url]
   const CHAINS = join(stage.folder, "lesser.json")
   writeFileSync(CHAINS, JSON.stringify({ 31337: { ...chains[31_337], rpc_urls, use_finalized_tag: true } }))
   const open = async (changes: Record<string, string>) => {

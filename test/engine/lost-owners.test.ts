@@ -10,6 +10,7 @@ import { noteOwnersAsked, ReadByAnother, readCursor } from "../../workers/watche
 import { askOwnersAnew } from "../../workers/watches/follow-owners.ts"
 import { findLostOwners } from "../../workers/watches/lost-owners.ts"
 import { engines, useEngine } from "../harness/engines.ts"
+import { headerAt } from "../harness/header-at.ts"
 import { createTestContext, insertScene, startOfTime, unitRow } from "../harness/scene.ts"
 import { unitRowOf } from "../harness/unit-rows.ts"
 
@@ -49,7 +50,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       throw new ChainUnreachable("nobody answers")
     }
     const chain = { chain_id, rpc: { readContract } } as never as ConnectedChain
-    await findLostOwners({ context, chain, deepest: 200n, isAgreed }, null)
+    await findLostOwners({ context, chain, deepest: headerAt(200n), isAgreed }, null)
     expect(asked.slice(0, 3)).toEqual([31n, 30n, 29n])
   })
 
@@ -79,12 +80,12 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       context,
       overtakenBy({ owners_block_hash: "0x98" }),
       await readCursor(read, chain_id),
-      { safe: 94n, deepest: 99n },
+      { safe: 94n, deepest: headerAt(99n) },
     )
     await expect(asking).rejects.toBeInstanceOf(ReadByAnother)
     const chain = overtakenBy({ asked_block_number: 99, asked_block_hash: "0x98" })
     const finding = findLostOwners(
-      { context, chain, deepest: 99n, isAgreed },
+      { context, chain, deepest: headerAt(99n), isAgreed },
       await readCursor(read, chain_id),
     )
     await expect(finding).rejects.toBeInstanceOf(ReadByAnother)
@@ -121,7 +122,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       },
     }
     const finding = findLostOwners(
-      { context: slow, chain: saying(before), deepest: 99n, isAgreed },
+      { context: slow, chain: saying(before), deepest: headerAt(99n), isAgreed },
       await readCursor(one.db.read, chain_id),
     )
     await isWriting.promise
@@ -137,7 +138,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       const noted = await inTurn(other, null, (turn) =>
         noteOwnersAsked(turn, chain, { number: 100n, hash: "0x100" }),
       )
-      await askOwnersAnew(other, chain, noted, { safe: 90n, deepest: 100n })
+      await askOwnersAnew(other, chain, noted, { safe: 90n, deepest: headerAt(100n) })
     }
   }, 20_000)
 
@@ -158,7 +159,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       return before
     }
     const chain = { chain_id, rpc: { readContract } } as never as ConnectedChain
-    await askOwnersAnew(context, chain, null, { safe: 80n, deepest: 89n })
+    await askOwnersAnew(context, chain, null, { safe: 80n, deepest: headerAt(89n) })
     const [unit] = await context.db.read.select().from(units).where(eq(units.id, unit_id))
     expect([unit?.owner, unit?.owner_block]).toEqual([since, 96])
   })

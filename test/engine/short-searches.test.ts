@@ -52,7 +52,8 @@ test("the change that superseded an authorization is found without reading older
       ...{ authorization_digest: `0x${"1".repeat(64)}`, deadline_at: "2999-01-01T00:00:00.000Z" },
     },
   } as Watch
-  const deepest = await hand.stage.anvil.client.getBlockNumber()
+  await outwaitNewestBlock()
+  const deepest = await hand.chain.headers.follow()
   const isAgreed = async () => true
   const seen = { changes: new Map(), timestamp: 0n, is_doubtful: true }
   expect(await judgeAuthorization({ context, chain, deepest, isAgreed }, watch, seen)).toMatchObject({

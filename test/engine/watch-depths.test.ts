@@ -5,6 +5,7 @@ import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
 import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createHeaderChain } from "../../src/engine/chain/headers.ts"
+import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -370,6 +371,22 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
+  test("is used, not superseded, if its transaction is mined in place of a block at which its nonce has just been read", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await claimedUnit(hand)
+    await hand.mine(8)
+    const { id, transaction } = await ownTransfer(hand, unit_id)
+    await hand.mine()
+    await watch(hand)
+    await leaveUnused(hand)
+    await hand.mine()
+    await watch(replacedAfter(hand, "authorizationNonce", { depth: 1, transaction }))
+    await hand.mine()
+    await leaveUnused(hand)
+    await watch(hand)
+    expect((await transferNow(hand, id)).state).toBe("confirmed")
+  }, 30_000)
+
   test("that no provider can tell about delays no other one", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const [silent, other] = [await issuedUnit(hand), await issuedUnit(hand)]
@@ -607,35 +624,52 @@ test("owners are queried again even if another worker does so, too, and each que
 
 test("a token that moved on a fork that appeared while owners were being queried has its new owner", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
-  const { client } = hand.stage.anvil
   const { unit_id } = await claimedUnit(hand)
   const { id, transaction } = await ownTransfer(hand, unit_id)
   await hand.turn(({ tx }) => tx.delete(effects).where(eq(effects.actor_id, id)))
   await hand.mine(3)
   await followAnotherFork(hand)
-  const { rpc, headers } = hand.chain
-  let isReplaced = false
-  const readContract = async (question: object) => {
-    const answer: unknown = await rpc.readContract(question as never)
-    if (isReplaced) return answer
-    isReplaced = true
-    const { to, data } = transaction as Payload
-    const raw = await accountAt(7).signTransaction({
-      ...{ to, data, gas: 300_000n, chainId: 31_337, type: "eip1559" },
-      nonce: await client.getTransactionCount({ address: accountAt(7).address }),
-      ...{ maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n },
-    })
-    const request = client.request as (call: object) => Promise<unknown>
-    await request({ method: "anvil_reorg", params: [2, [[raw, 0]]] })
-    await outwaitNewestBlock()
-    await headers.follow()
-    return answer
-  }
   await hand.mine()
-  await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, readContract } as typeof rpc } })
+  await watch(replacedAfter(hand, "ownerOf", { depth: 2, transaction }))
   await hand.mine()
   await watch(hand)
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+}, 30_000)
+
+test("a unit whose claim a reorganization undid can be claimed again, even if a node on the previous fork is asked for its owner", async () => {
+  const hand = await open({ confirmation_depth: 2, finality_depth: 6 })
+  const { client } = hand.stage.anvil
+  const { unit_id } = await issuedUnit(hand)
+  await hand.mine(4)
+  const claim = await ownClaim(hand, unit_id, 7)
+  await send(hand, claim)
+  await hand.mine(2)
+  await watch(hand)
+  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(7).address)
+
+  const { number: height, timestamp } = await client.getBlock()
+  await undoBlocks(hand, 2)
+  await hand.mine()
+  const { rpc } = hand.chain
+  let asked = 0
+  // It knows by its own number what it does not know by hash.
+  const readContract = async (question: { blockNumber?: bigint }) => {
+    asked += 1
+    if (question.blockNumber === undefined || question.blockNumber > height)
+      throw new ChainUnreachable("header not found")
+    return accountAt(7).address
+  }
+  const mixed = { ...hand.chain, rpc: { ...rpc, readContract } as never }
+  await watch({ ...hand, chain: mixed }).catch(() => {})
+  expect(asked).toBeGreaterThan(0)
+  await client.setNextBlockTimestamp({ timestamp: timestamp + 3_600n })
+  for (let round = 0; round < 8; round++) {
+    await hand.mine()
+    await watch(hand)
+  }
+  const unit = await unitRowOf(hand.world.context.db.read, unit_id)
+  expect([unit.claimed, unit.owner]).toEqual([false, null])
+  await ownClaim(hand, unit_id, 8)
 }, 30_000)
 
 describe("a token that moved has its new owner even if its block", () => {
@@ -887,6 +921,34 @@ function withLogs(
 }
 
 type LogQuery = { fromBlock?: unknown; toBlock?: unknown; blockHash?: Hex }
+
+/** The same chain, in which a transaction of its owner replaces the newest blocks right after one first question. */
+function replacedAfter(
+  hand: ByHand,
+  functionName: string,
+  { depth, transaction }: { depth: number; transaction: unknown },
+): ByHand {
+  const { chain, stage } = hand
+  const { client } = stage.anvil
+  let isReplaced = false
+  const readContract = async (question: { functionName: string }) => {
+    const answer: unknown = await chain.rpc.readContract(question as never)
+    if (isReplaced || question.functionName !== functionName) return answer
+    isReplaced = true
+    const { to, data } = transaction as Payload
+    const raw = await accountAt(7).signTransaction({
+      ...{ to, data, gas: 300_000n, chainId: 31_337, type: "eip1559" },
+      nonce: await client.getTransactionCount({ address: accountAt(7).address }),
+      ...{ maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n },
+    })
+    const request = client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [depth, [[raw, 0]]] })
+    await outwaitNewestBlock()
+    await chain.headers.follow()
+    return answer
+  }
+  return { ...hand, chain: { ...chain, rpc: { ...chain.rpc, readContract } as never } }
+}
 
 /** The same chain, with one provider on another fork. */
 function tornApart(hand: ByHand): ByHand {

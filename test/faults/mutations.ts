@@ -423,7 +423,7 @@ export const mutations: Mutation[] = [
   {
     name: "nobody is asked again whose owner was found above what was read",
     file: "workers/watches/watch-authorizations.ts",
-    replace: [["if (is_ahead) moved = await noteOwnersAsked(turn, chain, asked)", ""]],
+    replace: [["if (is_ahead) moved = await noteOwnersAsked(turn, chain, deepest)", ""]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "has none if its claim was found in a block that was never read and is gone",
@@ -1135,7 +1135,7 @@ export const mutations: Mutation[] = [
   {
     name: "owners are asked for while providers follow different forks",
     file: watch,
-    replace: [["if (!(await isAgreed()))", "if (deepest < 0n)"]],
+    replace: [["if (!(await isAgreed()))", "if (deepest.number < 0n)"]],
     noticed_by: { file: depths, test: "waits if blocks were lost and providers follow different forks" },
   },
   {
@@ -1247,7 +1247,7 @@ export const mutations: Mutation[] = [
   {
     name: "a claimed token whose collection the chain has lost holds up all authorizations",
     file: "workers/watches/follow-owners.ts",
-    replace: [["(await hasNoContract(chain, address, blockNumber))", "blockNumber < 0n"]],
+    replace: [["(await hasNoContract(chain, address, block))", "block.number < 0n"]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "a claimed token whose collection the chain has lost delays no authorization of another one",
@@ -1381,11 +1381,37 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a token is read at a block's number, which stands for another block on another fork",
-    file: "src/engine/chain/chains.ts",
-    replace: [["unlessUnknown(readAt({ blockHash }), ", "unlessUnknown(readAt({ blockNumber }), "]],
+    file: "src/engine/chain/state-at.ts",
+    replace: [["unlessUnknown(read({ blockHash: hash }), ", "unlessUnknown(read({ blockNumber: number }), "]],
     noticed_by: {
       file: "test/engine/lesser-nodes.test.ts",
       test: "the owner and the nonce of a token are those of one block, though another provider follows another fork",
+    },
+  },
+  {
+    name: "a provider without a block is overruled by one that knows no blocks by hash",
+    file: "src/engine/chain/endpoint.ts",
+    replace: [
+      ['judge(error) !== "unknown" && lacksBlock.test', 'judge(error) === "answer" && lacksBlock.test'],
+    ],
+    noticed_by: {
+      file: "test/engine/lesser-nodes.test.ts",
+      test: "the owner and the nonce of a token are those of one block, though another provider follows another fork",
+    },
+  },
+  {
+    name: "an owner is asked for by a block's number, which a node on another fork has, too",
+    file: "workers/watches/follow-owners.ts",
+    replace: [
+      [
+        "const read = (place: BlockPlace) => ",
+        "const read = (place: BlockPlace = { blockNumber: block.number }) => ",
+      ],
+      ["stateAt(chain.rpc, block, read)", "read()"],
+    ],
+    noticed_by: {
+      file: depths,
+      test: "a unit whose claim a reorganization undid can be claimed again, even if a node on the previous fork is asked for its owner",
     },
   },
   {

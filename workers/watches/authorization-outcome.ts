@@ -1,15 +1,17 @@
 import { and, eq } from "drizzle-orm"
-import { type Address, isAddressEqual, parseEventLogs, zeroAddress } from "viem"
+import { type Address, type Hex, isAddressEqual, parseEventLogs, zeroAddress } from "viem"
 import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../../machines/authorization.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { collections, type EffectRow } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
+import type { Header } from "../../src/engine/chain/headers.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
 import { logsOf, searchRanges } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { ChainUnreachable, type Rpc, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { stateAt } from "../../src/engine/chain/state-at.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { type Move, ownerAt } from "./follow-owners.ts"
 import { type Changes, changesOf, moveOf } from "./ownership-changes.ts"
@@ -31,7 +33,7 @@ export type Watch = Pick<EffectRow, "actor_id" | "request_id" | "attempts" | "la
 export type Asker = {
   context: Context
   chain: ConnectedChain
-  deepest: bigint
+  deepest: Header
   isAgreed: () => Promise<boolean>
 }
 
@@ -60,7 +62,7 @@ export async function judgeAuthorization(
   const isOver = timestamp > deadline
   if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue(watch, asker.context.clock())) return null
   try {
-    // The state is read by block number, for which a provider on another fork would use its own block.
+    // Without agreement, the block may be one that most of the network does not have.
     if (!(await asker.isAgreed())) return providersDisagree
     return await verdictByState(asker, watch, isOver)
   } catch (error) {
@@ -83,22 +85,24 @@ async function verdictByState(asker: Asker, watch: Watch, isOver: boolean): Prom
   if (nonce > asked.authorization_nonce)
     return await outcomeInLogs(asker, asked, nonce - asked.authorization_nonce)
   if (isOver) return ended({ outcome: "expired" })
-  if (nonce < asked.authorization_nonce || (await isHolders(asker, watch))) return { is: "open" }
+  if (nonce < asked.authorization_nonce || (await isHolders(asker, watch, asker.deepest)))
+    return { is: "open" }
   // The token reached this nonce in another way, as on another fork: no one can use the authorization.
-  const final = least(await asker.chain.headers.finalHeight(), asker.deepest)
-  if ((await nonceAt(asker, asked, final)) === nonce) return await supersededByLast(asker, asked)
+  const { headers } = asker.chain
+  const final = await headers.at(least(await headers.finalHeight(), asker.deepest.number))
+  if ((await nonceAt(asker, asked, final)) === nonce && !(await isHolders(asker, watch, final)))
+    return await outcomeByLast(asker, asked)
   return { is: "unknown", because: "its unit belongs to somebody else, but that is not final yet" }
 }
 
-async function isHolders({ chain, deepest }: Asker, { input, holder }: Watch): Promise<boolean> {
-  const owner = await ownerAt(chain, input.contract_address as Address, input.serial, deepest)
+async function isHolders({ chain }: Asker, { input, holder }: Watch, block: Header): Promise<boolean> {
+  const owner = await ownerAt(chain, input.contract_address as Address, input.serial, block)
   return owner === holder
 }
 
-async function supersededByLast(asker: Asker, asked: WatchAuthorizationInput): Promise<Verdict> {
+async function outcomeByLast(asker: Asker, asked: WatchAuthorizationInput): Promise<Verdict> {
   const { found, newest } = await nonceChanges(asker, asked, 1)
-  const transaction_hash = found[0]?.transactionHash
-  return transaction_hash ? ended({ outcome: "superseded", transaction_hash }, newest) : withoutLogs
+  return found[0] ? await outcomeOf(asker, asked, found[0], newest) : withoutLogs
 }
 
 function isDue({ attempts, last_error, due_at }: Watch, now: Date): boolean {
@@ -126,7 +130,16 @@ async function outcomeInLogs(
   const { found, newest } = await nonceChanges(asker, asked, changes)
   const change = found[changes - 1]
   if (!change || !(await isAfterNonce(chain, asked, change))) return withoutLogs
-  const { transactionHash: hash } = change
+  return await outcomeOf(asker, asked, change, newest)
+}
+
+/** Ends an authorization by a change of its token: by its own use, or by another one. */
+async function outcomeOf(
+  { chain }: Asker,
+  asked: WatchAuthorizationInput,
+  { transactionHash: hash }: { transactionHash: Hex },
+  newest: Move | null,
+): Promise<Ended> {
   const { logs } = await reach(() => chain.rpc.getTransactionReceipt({ hash }))
   const isUsed = parseEventLogs({ abi: collectionAbi, eventName: "AuthorizationUsed", logs }).some(
     ({ address, args }) =>
@@ -149,9 +162,9 @@ const withoutLogs: Verdict = {
 async function isAfterNonce(
   { rpc }: ConnectedChain,
   asked: WatchAuthorizationInput,
-  { blockNumber }: { blockNumber: bigint },
+  { blockHash: hash, blockNumber: number }: { blockHash: Hex; blockNumber: bigint },
 ): Promise<boolean> {
-  const read = () => readNonce(rpc, asked, blockNumber)
+  const read = () => readNonce(rpc, asked, { hash, number })
   // If there is no such token, nothing of it can have changed.
   const nonce = await unlessReverted(() => unlessForgotten(read), 0)
   return nonce === null || nonce > asked.authorization_nonce
@@ -167,7 +180,7 @@ async function nonceChanges(
   const { generation } = await chain.generations.originOf(address)
   const where = {
     deployed_block: await deployedBlock(context.db.read, asked),
-    newest_block: deepest,
+    newest_block: deepest.number,
   }
   const serial = BigInt(asked.serial)
   const ofOwners = { address, event_name: "Transfer", args: { tokenId: serial } } as const
@@ -216,7 +229,7 @@ async function deployedBlock(
 async function nonceAt(
   { chain }: Asker,
   asked: WatchAuthorizationInput,
-  block: bigint,
+  block: Header,
 ): Promise<number | null> {
   return await unlessReverted(() => readNonce(chain.rpc, asked, block), null)
 }
@@ -225,14 +238,14 @@ async function nonceAt(
 export async function readNonce(
   rpc: Rpc,
   asked: WatchAuthorizationInput,
-  blockNumber: bigint,
+  block: Pick<Header, "hash" | "number">,
 ): Promise<number> {
-  const nonce = await rpc.readContract({
+  const token = {
     address: asked.contract_address as Address,
     abi: collectionAbi,
     functionName: "authorizationNonce",
     args: [BigInt(asked.serial)],
-    blockNumber,
-  })
+  } as const
+  const nonce = await stateAt(rpc, block, (place) => rpc.readContract({ ...token, ...place }))
   return Number(nonce)
 }

@@ -9,8 +9,10 @@ import { isOutdated, noteOwner, type SeenOwner } from "../../src/engine/actors/o
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import type { Header } from "../../src/engine/chain/headers.ts"
 import { hasNoContract } from "../../src/engine/chain/issued.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { type BlockPlace, stateAt } from "../../src/engine/chain/state-at.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { partsOf } from "../../src/platform/parts.ts"
 import { type Cursor, holdCursor, readUpTo } from "./chain-cursor.ts"
@@ -121,7 +123,7 @@ export async function askOwnersAnew(
   context: Context,
   chain: ConnectedChain,
   cursor: Cursor,
-  { safe, deepest }: { safe: bigint; deepest: bigint },
+  { safe, deepest }: { safe: bigint; deepest: Header },
 ): Promise<void> {
   const doubtful = await doubtfulTokens(context.db.read, chain.chain_id, safe)
   for (const some of partsOf(doubtful, atOnce)) {
@@ -132,7 +134,7 @@ export async function askOwnersAnew(
       await holdCursor(turn, chain, cursor, readUpTo, safe)
       for (const [index, { told_by, ...token }] of some.entries()) {
         const [unit] = await unitOfToken(turn.tx, token)
-        const seen = { owner: owners[index] ?? null, block_number: Number(deepest) }
+        const seen = { owner: owners[index] ?? null, block_number: Number(deepest.number) }
         const owner_block = unlessGone(unit?.owner_block, told_by)
         if (unit) await noteSeenOwner(turn, { ...unit, owner_block }, seen)
         else await noteFoundOwner(turn, token, seen, told_by)
@@ -180,15 +182,16 @@ export async function ownerAt(
   chain: ConnectedChain,
   address: Address,
   serial: number,
-  blockNumber: bigint,
+  block: Header,
 ): Promise<string | null> {
   const token = { address, abi: collectionAbi, functionName: "ownerOf", args: [BigInt(serial)] } as const
   try {
-    const owner = await unlessReverted(() => chain.rpc.readContract({ ...token, blockNumber }), null)
+    const read = (place: BlockPlace) => chain.rpc.readContract({ ...token, ...place })
+    const owner = await unlessReverted(() => stateAt(chain.rpc, block, read), null)
     return owner && ownerIn(address, owner)
   } catch (error) {
     // If there is no contract, reading the token looks as if the provider were behind.
-    if (error instanceof ChainUnreachable && (await hasNoContract(chain, address, blockNumber))) return null
+    if (error instanceof ChainUnreachable && (await hasNoContract(chain, address, block))) return null
     throw error
   }
 }

@@ -7,6 +7,7 @@ import { isOutdated } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
+import type { Header } from "../../src/engine/chain/headers.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { type Asker, readNonce } from "./authorization-outcome.ts"
@@ -43,13 +44,13 @@ async function findLostOwner(
   chain: ConnectedChain,
   cursor: Cursor,
   unit: LostUnit,
-  deepest: bigint,
+  deepest: Header,
 ): Promise<void> {
   const owner = await ownerAt(chain, unit.address as Address, unit.serial, deepest)
   const lost = owner === null ? await claimsLostForGood(context, chain, { unit_id: unit.id, deepest }) : []
   const isReturned = await inTurn(context, null, async (turn) => {
     await holdCursor(turn, chain, cursor, askedBy, null)
-    const seen = { owner, block_number: Number(deepest) }
+    const seen = { owner, block_number: Number(deepest.number) }
     const [now] = await unitOfId(turn.tx, { id: unit.id })
     // Another worker may have read later blocks, and a lane reports a claim without its block.
     if (!now || isOutdated(seen, now) || (owner === null && now.owner !== null)) return false
@@ -98,15 +99,15 @@ const unitOfId = query((db, { id }: Given<{ id: string }>) =>
 async function claimsLostForGood(
   { db }: Context,
   chain: ConnectedChain,
-  { unit_id, deepest }: { unit_id: string; deepest: bigint },
+  { unit_id, deepest }: { unit_id: string; deepest: Header },
 ): Promise<string[]> {
   const standing = await standingClaims(db.read, { unit_id })
-  const final = least(await chain.headers.finalHeight(), deepest)
+  const height = least(await chain.headers.finalHeight(), deepest.number)
   for (const { execution, expires_at, input } of standing) {
     // The lane of a relayed claim brings it back.
     if (execution === "service_relay" || expires_at === null) return []
-    const { timestamp } = await chain.headers.at(final)
-    if (Number(timestamp) * 1_000 > expires_at.getTime()) continue
+    const final = await chain.headers.at(height)
+    if (Number(final.timestamp) * 1_000 > expires_at.getTime()) continue
     const watch = input as WatchAuthorizationInput | null
     if (watch === null) return []
     const nonce = await unlessReverted(() => readNonce(chain.rpc, watch, final), null)

@@ -87,15 +87,16 @@ async function readOn(
   const [open] = await openEffectIn(context.db.read, { queue: chainQueue(chain.chain_id) })
   const isIdle = open === undefined
   const { number: head } = await (isIdle ? headers.followIdly() : headers.follow())
-  const deepest = head - BigInt(chain.config.confirmation_depth) + 1n
-  if (deepest < 0n) return "at work"
+  const height = head - BigInt(chain.config.confirmation_depth) + 1n
+  if (height < 0n) return "at work"
   let cursor = await readCursor(context.db.read, chain.chain_id)
-  const read = await lastRead(context, chain, cursor, deepest)
+  const read = await lastRead(context, chain, cursor, height)
   const since = unread === null ? read.block : least(read.block, unread)
-  if (since === deepest) return isIdle ? "idle" : "at work"
+  if (since === height) return isIdle ? "idle" : "at work"
+  const deepest = await headers.at(height)
   let agreement: Promise<boolean> | undefined
   const isAgreed = () => {
-    agreement ??= headers.at(deepest).then((block) => isAgreedOn(chain, block))
+    agreement ??= isAgreedOn(chain, deepest)
     return agreement
   }
   const asker = { context, chain, deepest, isAgreed }
@@ -103,7 +104,7 @@ async function readOn(
   const watched = await openWatches(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
   // Without a contract, nothing earlier matters.
-  const from = contracts.size === 0 ? deepest : since + 1n
+  const from = contracts.size === 0 ? height : since + 1n
 
   const round = {
     ...{ ...asker, checkpoint, contracts },
@@ -113,9 +114,9 @@ async function readOn(
     highest: read.is_lost ? null : read.block,
   }
   let first = from
-  while (first <= deepest) {
+  while (first <= height) {
     const is_doubtful = first === from && read.is_lost
-    const span = { ...blocksFrom(first, chain, { head, deepest }), is_doubtful }
+    const span = { ...blocksFrom(first, chain, { head, deepest: height }), is_doubtful }
     const reached = await readBlocks({ ...round, cursor }, watched, span)
     first = reached.next
     cursor = reached.cursor
@@ -149,19 +150,18 @@ async function replaceLostOwners(
   cursor: Cursor,
   safe: bigint,
 ): Promise<Cursor> {
-  const block = await chain.headers.at(deepest)
-  // Owners are read by block number, for which a provider on another fork would use its own block.
+  // Without agreement, owners would be asked for at a block that most of the network may not have.
   if (!(await isAgreed()))
     throw new ChainUnreachable(
-      `not all providers of chain ${chain.chain_id} agree on block ${deepest}: owners are read again once they do, or once the wrong one is removed from CHAINS`,
+      `not all providers of chain ${chain.chain_id} agree on block ${deepest.number}: owners are read again once they do, or once the wrong one is removed from CHAINS`,
     )
   // If the block at which owners were asked for before is gone, it stays stored until all have been asked for again,
   // even if another worker reads on in the meantime.
-  const asked = (await isAskedThere(chain, cursor, deepest))
-    ? await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
+  const asked = (await isAskedThere(chain, cursor, deepest.number))
+    ? await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, deepest))
     : cursor
   await askOwnersAnew(context, chain, asked, { safe, deepest })
-  return await noteAllAsked(context, chain, asked, { block, unread: safe })
+  return await noteAllAsked(context, chain, asked, { block: deepest, unread: safe })
 }
 
 /**
@@ -222,9 +222,8 @@ async function readBlocks(
 
 /** What a span of blocks contains. */
 type Found = {
-  /** The last block of the span, and the deepest block, at which tokens were asked about. */
+  /** The last block of the span. */
   block: Header
-  asked: Header
   moves: Move[]
   outcomes: { watch: Watch; output: WatchAuthorizationOutput }[]
   notes: { watch: Watch; note: Note }[]
@@ -235,9 +234,8 @@ type Found = {
 
 /** Returns null if the blocks contain more than providers return at once. */
 async function findIn(round: Round, watched: readonly Watch[], span: Span): Promise<Found | null> {
-  const { context, chain, deepest, contracts, cursor } = round
+  const { context, chain, contracts, cursor } = round
   const block = await chain.headers.at(span.last)
-  const asked = await chain.headers.at(deepest)
   const addresses = [...contracts.values()].map(({ address }) => address)
   const isNext = !span.is_doubtful && cursor?.owners_block_number === Number(span.first) - 1
   const between = { before: isNext ? cursor.owners_block_hash : null, last: block.hash }
@@ -256,7 +254,6 @@ async function findIn(round: Round, watched: readonly Watch[], span: Span): Prom
   const searched = ended.flatMap(({ newest }) => newest ?? [])
   return {
     block,
-    asked,
     moves: [...all.flatMap(({ move }) => move ?? []), ...searched],
     outcomes: ended,
     notes,
@@ -268,9 +265,9 @@ async function findIn(round: Round, watched: readonly Watch[], span: Span): Prom
 /** Stores what was found. Returns how the authorizations ended, and the new cursor. Throws `ReadByAnother`. */
 async function writeDown(
   turn: Turn,
-  { chain, contracts, cursor, held, highest }: Round,
+  { chain, deepest, contracts, cursor, held, highest }: Round,
   { first, last }: Span,
-  { block, asked, moves, outcomes, notes, restated, is_ahead }: Found,
+  { block, moves, outcomes, notes, restated, is_ahead }: Found,
 ): Promise<{ ends: { watch: Watch; outcome: string }[]; moved: Cursor }> {
   const isFound = outcomes.length > 0 || moves.length > 0
   await holdCursor(turn, chain, cursor, held, isFound ? first - 1n : null)
@@ -288,7 +285,7 @@ async function writeDown(
   const isNew = highest === null || last > highest
   if (isNew) moved = await moveCursor(turn, chain, first - 1n, block)
   // Only this shows later that a block with moves, which is still to be read, was replaced.
-  if (is_ahead) moved = await noteOwnersAsked(turn, chain, asked)
+  if (is_ahead) moved = await noteOwnersAsked(turn, chain, deepest)
   return { ends, moved }
 }
 

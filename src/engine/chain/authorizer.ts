@@ -1,17 +1,15 @@
-import { type Address, type Hex, isAddressEqual } from "viem"
+import { type Address, isAddressEqual } from "viem"
 import type { AuthorizerEnd } from "../../platform/chain.ts"
 import { factoryAbi } from "./contracts.generated.ts"
 import type { Origin } from "./generations.ts"
 import type { Rpc } from "./rpc.ts"
+import type { BlockPlace } from "./state-at.ts"
 
 /** How long an authorization lasts. */
 export const authorizationSeconds = 30 * 60
 
 /** A chain, and the address of `AUTHORIZER_KEY`; null if it is unset. */
 type Authorizing = { rpc: Rpc; chain_id: number; authorizer_address: Address | null }
-
-/** A block by its hash or number. */
-export type BlockPlace = { blockHash: Hex } | { blockNumber: bigint }
 
 /**
  * Returns when the collections of a factory stop accepting this service's authorizations, as of the given block or the

@@ -13,11 +13,11 @@ import type { Config } from "../../platform/config.ts"
 import { createPlaces, type Places, shares } from "../../platform/places.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import { authorizeClaim, authorizeTransfer } from "./authorizations.ts"
-import { authorizerEnd, type BlockPlace } from "./authorizer.ts"
+import { authorizerEnd } from "./authorizer.ts"
 import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { type ContractsAtOnce, createContractsAtOnce } from "./contracts-at-once.ts"
-import { saysNotYet, unlessUnknown } from "./endpoint.ts"
+import { saysNotYet } from "./endpoint.ts"
 import { createGenerations, type Generations } from "./generations.ts"
 import { createHeaderChain, type HeaderChain } from "./headers.ts"
 import { chipIdOf } from "./issue-call.ts"
@@ -25,6 +25,7 @@ import { createLogRanges, type LogRanges } from "./log-ranges.ts"
 import { createProviders, type Providers } from "./providers.ts"
 import { ChainUnreachable, createRpc, type Rpc, reach } from "./rpc.ts"
 import { createSigners, type Signer } from "./signers.ts"
+import { stateAt } from "./state-at.ts"
 
 /** What workers need in addition: to read the chain and to send to it. */
 export type ConnectedChain = Chain & {
@@ -144,16 +145,13 @@ async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Add
 
 const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: "ownerOf" })
 
-/**
- * Reads everything at one block, because two providers may be at different ones: by its hash, because they may follow
- * different forks, or by its number through nodes that do not know EIP-1898.
- */
+/** Reads everything at one block, because two providers may be at different ones. */
 async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
   const { rpc, generations } = chain
   const [block, origin] = await reach(() =>
     Promise.all([rpc.getBlock({ blockTag: "latest" }), generations.originOf(contract)]),
   )
-  const readAt = (place: BlockPlace) => {
+  const [owner, chip, nonce, authorizer_end] = await stateAt(rpc, block, (place) => {
     const token = { address: contract, abi: collectionAbi, args: [BigInt(serial)], ...place } as const
     return Promise.all([
       rpc.readContract({ ...token, functionName: "ownerOf" }),
@@ -161,11 +159,7 @@ async function ownershipOf(chain: ConnectedChain, contract: Address, serial: num
       rpc.readContract({ ...token, functionName: "authorizationNonce" }),
       authorizerEnd(chain, origin, place),
     ])
-  }
-  const { hash: blockHash, number: blockNumber } = block
-  const [owner, chip, nonce, authorizer_end] = await reach(() =>
-    unlessUnknown(readAt({ blockHash }), () => readAt({ blockNumber })),
-  )
+  })
   return {
     block_at: new Date(Number(block.timestamp) * 1_000),
     owner: ownerIn(contract, owner),

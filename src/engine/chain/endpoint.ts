@@ -89,12 +89,14 @@ export function judge(error: unknown, method?: string): Judgement {
 }
 
 /**
- * Returns the error that says most about the question: that it asks for too much, or is unknown. All others concern
- * only their provider, so the first will do: what one provider no longer has, a busy one may have.
+ * Returns the error that says most about the question: that it asks for too much, that its block is missing, which only
+ * a node that knows the question finds, or that it is unknown. All others concern only their provider, so the first
+ * will do: what one provider no longer has, a busy one may have.
  */
 export function mostTelling(errors: unknown[]): unknown {
   return (
     errors.find((error) => asksTooMuch(rawMessage(error))) ??
+    errors.find((error) => judge(error) !== "unknown" && lacksBlock.test(rawMessage(error))) ??
     errors.find((error) => judge(error) === "unknown") ??
     errors[0]
   )

@@ -1,7 +1,9 @@
 import { type Address, concatHex, decodeFunctionResult, encodeFunctionData } from "viem"
 import type { ConnectedChain } from "./chains.ts"
 import { collectionAbi } from "./contracts.generated.ts"
+import type { Header } from "./headers.ts"
 import { reach } from "./rpc.ts"
+import { stateAt } from "./state-at.ts"
 
 /** Returns the number of serials issued at a block, by default the newest; 0 if there is no contract yet. */
 export async function issuedOn(
@@ -22,11 +24,11 @@ export async function issuedOn(
 export async function hasNoContract(
   { rpc }: ConnectedChain,
   address: Address,
-  blockNumber: bigint,
+  block: Pick<Header, "hash" | "number">,
 ): Promise<boolean> {
   // PUSH20 address, EXTCODESIZE, stored in memory as the word that is returned.
   const sizeOfCode = concatHex(["0x73", address, "0x3b60005260206000f3"])
-  const { data } = await reach(() => rpc.call({ data: sizeOfCode, blockNumber }))
+  const { data } = await stateAt(rpc, block, (place) => rpc.call({ data: sizeOfCode, ...place }))
   return data === noSize
 }
 
