@@ -18,6 +18,7 @@ const providerMoods = [
   "behind",
   "many_nodes",
   "other_fork",
+  "two_forks",
   "empty_answers",
   "swallows",
   "short_ranges",

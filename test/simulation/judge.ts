@@ -194,7 +194,9 @@ async function haltedWithoutCause({ operator, faults, restoration }: Remains): P
   const mayHalt =
     restoration !== null ||
     faults.some(
-      (fault) => fault.kind === "steal" || (fault.kind === "provider" && fault.mood === "other_fork"),
+      (fault) =>
+        fault.kind === "steal" ||
+        (fault.kind === "provider" && ["other_fork", "two_forks"].includes(fault.mood)),
     )
   return mayHalt ? [] : operator.halts.map((halt) => `halted without a cause: ${halt}`)
 }
