@@ -183,11 +183,7 @@ test.each([
         if (!fork.block) return null
         if (method === "eth_getBlockByNumber") return { result: fork.block }
         if (method !== "eth_call") return null
-        const { data, input } = params[0] as { data?: Hex; input?: Hex }
-        const { functionName } = decodeFunctionData({
-          abi: [...collectionAbi, ...factoryAbi],
-          data: data ?? input ?? "0x",
-        })
+        const functionName = functionIn(params)
         if (functionName === "authorizationNonce" && fork.refusals-- > 0)
           return says(-32_000, "header not found")
         return { result: saidOnTheFork[functionName] ?? null }
@@ -196,9 +192,7 @@ test.each([
     )
     const { address } = await issuedUnit(running)
     await running.workers.stop()
-    const request = running.stage.anvil.client.request as (call: object) => Promise<object>
-    const block = await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
-    Object.assign(fork, { block: { ...block, hash: keccak256("0x01") }, refusals: 2 })
+    Object.assign(fork, { block: await blockOfTheFork(running), refusals: 2 })
     expect(await chain.ownershipOf(address, 1)).toMatchObject({
       owner: accountAt(9).address,
       authorization_nonce: 5,
@@ -206,6 +200,39 @@ test.each([
   },
   40_000,
 )
+
+test("what a node that knows no blocks by hash tells of a token does not count if its block was replaced meanwhile", async () => {
+  const fork = { block: null as object | null }
+  const lack: Lack = (call) => {
+    const { method, params = [] } = call
+    if (isByHash(call)) return says(-32_602, "invalid argument 1")
+    const { block } = fork
+    if (!block) return null
+    if (method === "eth_call") return { result: saidOnTheFork[functionIn(params)] ?? null }
+    if (method !== "eth_getBlockByNumber" || params[0] === "latest") return null
+    fork.block = null
+    return { result: block }
+  }
+  const { running, chain } = await openBehind(lack, { isAlone: true })
+  const { address } = await issuedUnit(running)
+  await running.workers.stop()
+  Object.assign(fork, { block: await blockOfTheFork(running) })
+  expect(await chain.ownershipOf(address, 1)).toMatchObject({ owner: null, authorization_nonce: 0 })
+  expect(fork.block).toBeNull()
+}, 40_000)
+
+/** The newest block as it is on another fork. */
+async function blockOfTheFork({ stage }: Running): Promise<object> {
+  const request = stage.anvil.client.request as (call: object) => Promise<object>
+  const block = await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
+  return { ...block, hash: keccak256("0x01") }
+}
+
+function functionIn([call]: unknown[]): string {
+  const { data, input } = call as { data?: Hex; input?: Hex }
+  const abi = [...collectionAbi, ...factoryAbi]
+  return decodeFunctionData({ abi, data: data ?? input ?? "0x" }).functionName
+}
 
 function isByHash({ method, params }: Call): boolean {
   return method === "eth_call" && typeof params?.[1] === "object"

@@ -1400,6 +1400,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a token is read at a block's number that stands for another block by now",
+    file: "src/engine/chain/state-at.ts",
+    replace: [["if (block.hash !== hash) throw", "if (block.number !== number) throw"]],
+    noticed_by: {
+      file: "test/engine/lesser-nodes.test.ts",
+      test: "what a node that knows no blocks by hash tells of a token does not count if its block was replaced meanwhile",
+    },
+  },
+  {
     name: "an owner is asked for by a block's number, which a node on another fork has, too",
     file: "workers/watches/follow-owners.ts",
     replace: [

@@ -16,7 +16,7 @@ export async function stateAt<T>(
   { hash, number }: Pick<Header, "hash" | "number">,
   read: (place: BlockPlace) => Promise<T>,
 ): Promise<T> {
-  return await reach(() => unlessUnknown(read({ blockHash: hash }), () => stateByNumber()))
+  return await reach(() => unlessUnknown(read({ blockHash: hash }), stateByNumber))
 
   async function stateByNumber(): Promise<T> {
     const state = await read({ blockNumber: number })
