@@ -25,7 +25,7 @@ export async function findLostOwners(
 ): Promise<void> {
   for (const unit of await unitsWithoutOwner(context.db.read, { chain_id: chain.chain_id })) {
     try {
-      // A provider on the old fork would return owners that only that fork has.
+      // Without agreement, the block may be one of the old fork, with owners that only that fork has.
       if (!(await isAgreed())) return
       await findLostOwner(context, chain, cursor, unit, deepest)
     } catch (error) {
