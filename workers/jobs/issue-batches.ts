@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, like, or } from "drizzle-orm"
+import { and, desc, eq, inArray } from "drizzle-orm"
 import {
   type Address,
   getAbiItem,
@@ -12,12 +12,13 @@ import { type Given, query } from "../../src/db/query.ts"
 import { type CollectionRow, type TransactionRow, transactions } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { callsIn, runSelector } from "../../src/engine/chain/desk.ts"
+import { callsIn } from "../../src/engine/chain/desk.ts"
 import { decodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
+import { mayCall } from "../../src/engine/jobs/calls-to.ts"
 import type { Effect, Mined, Planned } from "../../src/engine/jobs/job.ts"
 import { addressesOf } from "./collections.ts"
 
@@ -52,7 +53,7 @@ const callsWith = query((db, { address, chain_id, statuses }: Given<Sought>) =>
       and(
         eq(transactions.chain_id, chain_id),
         eq(transactions.kind, "issueUnit"),
-        or(eq(transactions.to, address), like(transactions.call, `${runSelector}%`)),
+        mayCall(address),
         inArray(transactions.status, statuses),
       ),
     )

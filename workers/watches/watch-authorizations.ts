@@ -116,7 +116,7 @@ async function readOn(
   let first = from
   while (first <= height) {
     const is_doubtful = first === from && read.is_lost
-    const span = { ...blocksFrom(first, chain, { head, deepest: height }), is_doubtful }
+    const span = { ...blocksFrom(first, chain, { head, height }), is_doubtful }
     const reached = await readBlocks({ ...round, cursor }, watched, span)
     first = reached.next
     cursor = reached.cursor
@@ -132,16 +132,16 @@ async function readOn(
 function blocksFrom(
   first: bigint,
   chain: ConnectedChain,
-  { head, deepest }: { head: bigint; deepest: bigint },
+  { head, height }: { head: bigint; height: bigint },
 ): Omit<Span, "is_doubtful"> {
   const final = head - surelyHeld(chain.config) + 1n
   if (first <= final) {
     const last = least(first + chain.log_ranges.size() - 1n, final)
-    return { first, last: least(last, deepest), is_final: true }
+    return { first, last: least(last, height), is_final: true }
   }
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
-  return { first, last: least(first + together - 1n, deepest), is_final: false }
+  return { first, last: least(first + together - 1n, height), is_final: false }
 }
 
 /** Asks again for the owners that were read from lost blocks above `safe`. Returns the new cursor. */

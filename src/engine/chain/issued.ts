@@ -24,7 +24,7 @@ export async function issuedOn(
 export async function hasNoContract(
   { rpc }: ConnectedChain,
   address: Address,
-  block: Pick<Header, "hash" | "number">,
+  block: Header,
 ): Promise<boolean> {
   // PUSH20 address, EXTCODESIZE, stored in memory as the word that is returned.
   const sizeOfCode = concatHex(["0x73", address, "0x3b60005260206000f3"])

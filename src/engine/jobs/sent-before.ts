@@ -1,9 +1,10 @@
-import { and, eq, like, ne, or } from "drizzle-orm"
+import { and, eq, ne } from "drizzle-orm"
 import type { Hex } from "viem"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { transactions } from "../../db/schema.ts"
-import { runSelector, singleCallsIn } from "../chain/desk.ts"
+import { singleCallsIn } from "../chain/desk.ts"
+import { mayCall } from "./calls-to.ts"
 
 /**
  * Returns whether bytes that are in no final block make a call, or one of the calls in it, whatever their outcome: a
@@ -32,11 +33,5 @@ const watchedCalls = query((db, { chain_id, to }: Given<{ chain_id: number; to: 
   db
     .select({ to: transactions.to, call: transactions.call })
     .from(transactions)
-    .where(
-      and(
-        eq(transactions.chain_id, chain_id),
-        ne(transactions.status, "final"),
-        or(eq(transactions.to, to), like(transactions.call, `${runSelector}%`)),
-      ),
-    ),
+    .where(and(eq(transactions.chain_id, chain_id), ne(transactions.status, "final"), mayCall(to))),
 )
