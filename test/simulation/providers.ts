@@ -1,6 +1,6 @@
 import type { Hex } from "viem"
 import { headOf, readTransaction, type SimulatedChain } from "./chain/chain.ts"
-import { answerRpc, RpcRefusal, type View, wholeView } from "./chain/json-rpc.ts"
+import { answerRpc, isHashed, RpcRefusal, type View, wholeView } from "./chain/json-rpc.ts"
 import type { ProviderMood } from "./faults.ts"
 import { depths } from "./ground.ts"
 import type { Said, Serve } from "./seams/line.ts"
@@ -151,12 +151,17 @@ const strangeToAsk = [
 async function forgottenOf(chain: SimulatedChain, view: View, method: string, params: readonly unknown[]) {
   const isOld = (block: unknown) =>
     typeof block === "string" && block.startsWith("0x") && view.head - Number(block) >= depths.finality_depth
-  if (asksForState.includes(method)) return isOld(params[1]) ? oldStates : null
+  const numberOf = async (hash: Hex) => {
+    const block = await answerRpc(chain, view, "eth_getBlockByHash", [hash, false])
+    return (block as { number: Hex } | null)?.number
+  }
+  if (asksForState.includes(method)) {
+    const place = params[1]
+    return isOld(isHashed(place) ? await numberOf(place.blockHash) : place) ? oldStates : null
+  }
   if (method !== "eth_getLogs") return null
   const { fromBlock, blockHash } = params[0] as BlockRange & { blockHash?: Hex }
-  if (blockHash === undefined) return isOld(fromBlock) ? oldLogs : null
-  const block = await answerRpc(chain, view, "eth_getBlockByHash", [blockHash, false])
-  return isOld((block as { number: Hex } | null)?.number) ? oldLogs : null
+  return isOld(blockHash === undefined ? fromBlock : await numberOf(blockHash)) ? oldLogs : null
 }
 
 /** Methods whose second parameter is the block they read. */

@@ -153,7 +153,7 @@ function nonceAt(chain: SimulatedChain, view: View, address: string, tag: unknow
 const callGas = 16_000_000n
 
 /** Returns whether a block is named by its hash (EIP-1898). */
-function isHashed(tag: unknown): tag is { blockHash: Hex } {
+export function isHashed(tag: unknown): tag is { blockHash: Hex } {
   return typeof tag === "object" && tag !== null && "blockHash" in tag
 }
 
