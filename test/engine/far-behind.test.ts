@@ -68,7 +68,7 @@ test("another provider is queried if the first one lags far behind, even if no w
   await until(async () => {
     await watch(hand)
     return (await readTo()) === Number(number)
-  })
+  }, 15_000)
 }, 30_000)
 
 test("a provider that lags by one block, as is usual with fast blocks, does not cause all providers to be queried each round", async () => {

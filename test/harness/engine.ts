@@ -141,8 +141,8 @@ export async function sendAsAdmin(stage: Stage, data: Hex): Promise<void> {
   await sendAs(stage, admin, factory, data)
 }
 
-export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 45_000
+export async function until(isSo: () => Promise<boolean>, milliseconds = 45_000): Promise<void> {
+  const deadline = performance.now() + milliseconds
   while (!(await isSo())) {
     if (performance.now() > deadline) throw new Error("it did not happen in time")
     await Bun.sleep(30)

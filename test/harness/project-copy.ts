@@ -1,6 +1,6 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { extname, join } from "node:path"
 
 /** A rule that is broken on purpose: texts in one file, each replaced once. */
 export type BrokenRule = { name: string; file: string; replace: [from: string, to: string][] }
@@ -19,14 +19,18 @@ export function removeCopy(folder: string): void {
 }
 
 /** Breaks the rule in a copy. Throws if the file no longer contains the text to replace. */
-export function breakRule(folder: string, { name, file, replace }: BrokenRule): void {
-  const path = join(folder, file)
-  let text = readFileSync(path, "utf8")
+export function breakRule(folder: string, rule: BrokenRule): void {
+  const path = join(folder, rule.file)
+  writeFileSync(path, brokenText(readFileSync(path, "utf8"), rule))
+}
+
+function brokenText(text: string, { name, file, replace }: BrokenRule): string {
+  let broken = text
   for (const [from, to] of replace) {
-    if (!text.includes(from)) throw new Error(`${name}: ${file} no longer has ${from}`)
-    text = text.replace(from, () => to)
+    if (!broken.includes(from)) throw new Error(`${name}: ${file} no longer has ${from}`)
+    broken = broken.replace(from, () => to)
   }
-  writeFileSync(path, text)
+  return broken
 }
 
 /** Rules whose files no longer contain the text to replace. */
@@ -36,6 +40,41 @@ export function outdated(rules: readonly BrokenRule[]): string[] {
     const text = existsSync(path) ? readFileSync(path, "utf8") : ""
     return replace.flatMap(([from]) => (text.includes(from) ? [] : [`${name}: ${file} has no ${from}`]))
   })
+}
+
+/** Rules whose broken files use a name that nothing declares: where work is tried again, nobody might notice. */
+export function undeclared(rules: readonly BrokenRule[]): string[] {
+  const folder = mkdtempSync(join(tmpdir(), "broken-"))
+  try {
+    const config = {
+      javascript: { globals: ["Bun"] },
+      linter: { rules: { preset: "none", correctness: { noUndeclaredVariables: "error" } } },
+    }
+    writeFileSync(join(folder, "biome.json"), JSON.stringify(config))
+    for (const [index, rule] of rules.entries()) {
+      const text = readFileSync(join(root, rule.file), "utf8")
+      writeFileSync(join(folder, `${index}${extname(rule.file)}`), brokenText(text, rule))
+    }
+    const command = [
+      join(root, "node_modules/.bin/biome"),
+      "lint",
+      "--reporter=json",
+      "--max-diagnostics=none",
+    ]
+    const { stdout } = Bun.spawnSync([...command, "."], { cwd: folder })
+    const { summary, diagnostics } = JSON.parse(stdout.toString()) as Report
+    if (summary.unchanged !== rules.length + 1) throw new Error(`${summary.unchanged} files were checked`)
+    return diagnostics.map(({ message, location }) => {
+      return `${rules[Number.parseInt(location.path, 10)]?.name}: ${message}`
+    })
+  } finally {
+    removeCopy(folder)
+  }
+}
+
+type Report = {
+  summary: { unchanged: number }
+  diagnostics: { message: string; location: { path: string } }[]
 }
 
 export const root = join(import.meta.dir, "../..")

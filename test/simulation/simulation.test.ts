@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { outdated } from "../harness/project-copy.ts"
+import { outdated, undeclared } from "../harness/project-copy.ts"
 import { seedOf } from "../harness/seed.ts"
 import { mutations } from "./mutations.ts"
 
@@ -73,6 +73,10 @@ test(
 
 test("every mutation still breaks what is there", () => {
   expect(outdated(mutations)).toEqual([])
+})
+
+test("no mutation fails for want of a name", () => {
+  expect(undeclared(mutations)).toEqual([])
 })
 
 async function digests(first: number, count: number): Promise<string[]> {
