@@ -1,11 +1,15 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { getAddress } from "viem"
-import { claims, lanes } from "../../src/db/schema.ts"
+import { effects, lanes } from "../../src/db/schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import type { Effect } from "../../src/engine/jobs/job.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { relayClaims } from "../../workers/jobs/relay-claims.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   callAsOutsider,
+  claimNow,
   goOn,
   grant,
   issuedUnit,
@@ -119,6 +123,20 @@ test("a claim that another transaction achieved is repeated even if a node had n
   expect(await scene.ownerNow()).toBe(recipient)
 }, 30_000)
 
+test("a claim that another transaction achieved does not fail while a node that is behind leaves out that one's logs", async () => {
+  const { lane, ...scene } = await claimedByAnother()
+  await tickLane({ ...lane, chain: leavingOutLogs(lane.chain) })
+  expect(await scene.claimNow()).toMatchObject({ status: "claimed" })
+}, 30_000)
+
+test("who claimed a unit first is not told by a node that is behind and leaves out that transaction's logs", async () => {
+  const { hand, lane, other, effectNow } = await claimedByAnother()
+  const { read } = hand.world.context.db
+  const earlier = async (chain: ConnectedChain) => await relayClaims.earlier?.(chain, read, await effectNow())
+  await expect(earlier(leavingOutLogs(lane.chain))).rejects.toThrow("a provider of chain 31337 is behind")
+  expect(await earlier(lane.chain)).toMatchObject({ output: { transaction_hash: other } })
+}, 30_000)
+
 test("a lane continues if another transaction achieved its claim and no node has the receipt of its own transaction any more", async () => {
   const { hand, lane } = await claimedByAnother()
   await tickLane(lane)
@@ -145,6 +163,11 @@ test("a lane continues if another transaction achieved its claim and no node has
   expect((await hand.transactionsOf("relayClaim"))[0]?.status).toBe("final")
 }, 30_000)
 
+/** The chain as seen through a node that has none of the blocks with logs yet. */
+function leavingOutLogs(chain: ConnectedChain): ConnectedChain {
+  return { ...chain, rpc: { ...chain.rpc, getContractEvents: async () => [] } as typeof chain.rpc }
+}
+
 /** A relayed claim mined before the deployment, because of a reorganization, and then made by another sender. */
 async function claimedByAnother() {
   const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
@@ -166,10 +189,12 @@ async function claimedByAnother() {
   const other = await callAsOutsider(hand, address, "claim", [1n, recipient])
   await hand.mine()
   await outwaitNewestBlock()
-  const { read } = hand.world.context.db
-  const claimNow = async () => (await read.select().from(claims).where(eq(claims.id, id)))[0]
   const ownerNow = () => readToken(hand, address, "ownerOf")
-  return { hand, lane, address, other, claimNow, ownerNow }
+  const effectNow = async () => {
+    const rows = await hand.world.context.db.read.select().from(effects).where(eq(effects.actor_id, id))
+    return rows[0] as Effect<"relayClaim">
+  }
+  return { hand, lane, address, other, ownerNow, effectNow, claimNow: () => claimNow(hand, id) }
 }
 
 /** Undoes the other transaction with a reorganization, and runs some rounds. */

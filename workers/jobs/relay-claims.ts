@@ -366,6 +366,7 @@ async function claimedIfTold(chain: ConnectedChain, claim: Claim, seen: bigint) 
   }
 }
 
+/** Returns the transaction that claimed a unit, if for the claim's recipient. Expects the contract to say it is claimed. */
 async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint) {
   const { contract, deployed_block, recipient, serial } = claim
   const newest_block = await newestSince(chain.headers, seen)
@@ -376,5 +377,7 @@ async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint) 
     { address: contract, deployed_block, newest_block, event_name: "Transfer", args },
     (found) => found.length > 0,
   )
-  return log?.args.to && isAddressEqual(log.args.to, recipient) ? doneBy(log) : null
+  // Nodes leave out the logs of blocks that they do not have yet.
+  if (!log) throw new ChainUnreachable(`a provider of chain ${chain.chain_id} is behind`)
+  return log.args.to && isAddressEqual(log.args.to, recipient) ? doneBy(log) : null
 }
