@@ -554,7 +554,7 @@ describe("several providers", () => {
   test("do not count as equal if one may lack what counts as confirmed by all, however fast blocks are", async () => {
     for (const block_time_seconds of [12, 1, 0.25, 0.1])
       for (const finality_depth of [1, 30]) {
-        const best = 0x100n + surelyHeld({ finality_depth })
+        const best = 0x100n + surelyHeld({ finality_depth, block_time_seconds })
         const providers = [startProvider(says("0x100")), startProvider(says(`0x${best.toString(16)}`))]
         const { rank, health } = clientOf(providers, { block_time_seconds, finality_depth })
         await rank()

@@ -92,7 +92,7 @@ describe("an authorization", () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
     await send(hand, claim)
-    await hand.mine(60)
+    await hand.mine(120)
     const refuse = () => Promise.reject(new Error("eth_getLogs is limited to a 10 range"))
     const limited = withLogs(hand, async (query, ask) => {
       const isWide = Number(query.toBlock) - Number(query.fromBlock) >= 10
@@ -812,7 +812,7 @@ test("a chain that was never read, as in a restored back-up, is read from its ol
   await hand.mine(20)
   const claim = await ownClaim(hand, unit_id, 7)
   await send(hand, claim)
-  await hand.mine(30)
+  await hand.mine(90)
   const { read } = hand.world.context.db
   expect(await read.select().from(chainCursors)).toEqual([])
   await watch(hand)
@@ -855,6 +855,16 @@ test("a token that moved is found if each block is final, even if a node omits b
   const { unit_id, address } = await issuedUnit(hand)
   await watch(hand)
   await claimBeside(hand, address, accountAt(6).address)
+  await watch(withLogs(hand, async ({ blockHash }, ask) => (blockHash ? await ask() : [])))
+  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+}, 30_000)
+
+test("a token that moved is found on a chain of fast blocks even if a node that lags by seconds omits them from a range", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 1, block_time_seconds: 0.25 })
+  const { unit_id, address } = await issuedUnit(hand)
+  await watch(hand)
+  await claimBeside(hand, address, accountAt(6).address)
+  await hand.mine(30)
   await watch(withLogs(hand, async ({ blockHash }, ask) => (blockHash ? await ask() : [])))
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)

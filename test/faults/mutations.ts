@@ -234,6 +234,20 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a claim fails where a node leaves out who claimed the unit first",
+    file: "workers/jobs/relay-claims.ts",
+    replace: [
+      [
+        "  if (!log) throw new ChainUnreachable(",
+        "  if (!log) return null\n  if (!log) throw new ChainUnreachable(",
+      ],
+    ],
+    noticed_by: {
+      file: "test/engine/done-by-others.test.ts",
+      test: "who claimed a unit first is not told by a node that is behind and leaves out that transaction's logs",
+    },
+  },
+  {
     name: "an effect fails whose bytes are on their way for another one",
     file: "src/engine/jobs/sent-before.ts",
     replace: [
@@ -1046,6 +1060,15 @@ export const mutations: Mutation[] = [
     noticed_by: {
       file: depths,
       test: "a token that moved is found if each block is final, even if a node omits blocks that it lacks from a range",
+    },
+  },
+  {
+    name: "nodes at one URL are never further apart than twelve blocks, however fast those are",
+    file: "src/engine/chain/headers.ts",
+    replace: [["const mostSecondsBehind = 10", "const mostSecondsBehind = 1"]],
+    noticed_by: {
+      file: depths,
+      test: "a token that moved is found on a chain of fast blocks even if a node that lags by seconds omits them from a range",
     },
   },
   {

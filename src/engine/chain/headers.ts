@@ -195,13 +195,18 @@ export function createHeaderChain(
 }
 
 /**
- * Returns a depth at which a block is final and every node has it, even one that lags behind others at the same URL.
+ * Returns a depth at which a block is final and every node has it, even one that lags behind others at the same URL by
+ * as many blocks, or by the blocks of as many seconds.
  */
-export function surelyHeld({ finality_depth }: Pick<ChainConfig, "finality_depth">): bigint {
-  return BigInt(Math.max(finality_depth, mostBlocksBehind))
+export function surelyHeld({
+  finality_depth,
+  block_time_seconds,
+}: Pick<ChainConfig, "finality_depth" | "block_time_seconds">): bigint {
+  return BigInt(Math.max(finality_depth, mostBlocksBehind, Math.ceil(mostSecondsBehind / block_time_seconds)))
 }
 
 const mostBlocksBehind = 12
+const mostSecondsBehind = 10
 
 /**
  * Returns the newest block's number, but at least that of a block seen before: a provider that is behind may respond.
