@@ -16,6 +16,7 @@ import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { accountAt, keyAt, openStage } from "../faults/stage.ts"
 import { awakeUntilSettled } from "../harness/awake.ts"
+import { outwaitNewestBlock } from "../harness/by-hand.ts"
 import { anotherUnit, issuedUnit, runWorkers, until } from "../harness/engine.ts"
 import { type Call, type Said, startLesserNode } from "../harness/lesser-node.ts"
 
@@ -216,8 +217,11 @@ test("what a node that knows no blocks by hash tells of a token does not count i
   const { running, chain } = await openBehind(lack, { isAlone: true })
   const { address } = await issuedUnit(running)
   await running.workers.stop()
-  Object.assign(fork, { block: await blockOfTheFork(running) })
-  expect(await chain.ownershipOf(address, 1)).toMatchObject({ owner: null, authorization_nonce: 0 })
+  await running.blocks.betweenBlocks(async () => {
+    await outwaitNewestBlock()
+    Object.assign(fork, { block: await blockOfTheFork(running) })
+    expect(await chain.ownershipOf(address, 1)).toMatchObject({ owner: null, authorization_nonce: 0 })
+  })
   expect(fork.block).toBeNull()
 }, 40_000)
 
