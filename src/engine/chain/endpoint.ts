@@ -186,7 +186,7 @@ export function saysNotYet(words: string): boolean {
 
 /** The wording of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
 const lacksBlock =
-  /(header|block)\b.*\b(not|be) found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
+  /(header|block)\b.*\b(not|be) found|^(0x)?[\da-f]+ could not be found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
 
 /** Unknown block, as in the Engine API. */
 const noSuchBlock = -39_001
