@@ -95,6 +95,23 @@ test("a claim that was made for its recipient before is not sent over and over i
   expect((await claimNow(hand, id)).status).toBe("claimed")
 }, 30_000)
 
+test("a rejected claim whose node silently keeps no old logs waits, and says that one with all logs is needed", async () => {
+  const hand = await open(depths)
+  const { unit_id, address } = await issuedUnit(hand)
+  const create = await preparedClaim(hand, unit_id, person.address)
+  await claimBeside(hand, address, friend.address)
+  const { id } = await create()
+  const getContractEvents = async () => []
+  const [owning] = hand.lanes
+  const chain = { ...hand.chain, rpc: { ...hand.chain.rpc, getContractEvents } as never }
+  await goOn({ ...hand, tick: tickOf({ ...owning, chain }) }, 12)
+  expect((await claimNow(hand, id)).status).toBe("claiming")
+  const { read } = hand.world.context.db
+  const [waiting] = await read.select().from(effects).where(eq(effects.actor_id, id))
+  expect(waiting?.last_error).toContain("AlreadyClaimed")
+  expect(waiting?.last_error).toEndWith("then add one that has all logs to rpc_urls in CHAINS")
+}, 30_000)
+
 /** Rounds of the ownership lane, each followed by a block. */
 async function goOnWithoutLogs(hand: ByHand, rounds: number): Promise<void> {
   await goOn({ ...hand, tick: roundWithoutLogs(hand) }, rounds)

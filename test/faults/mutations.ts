@@ -238,8 +238,8 @@ export const mutations: Mutation[] = [
     file: "workers/jobs/relay-claims.ts",
     replace: [
       [
-        "  if (!log) throw new ChainUnreachable(",
-        "  if (!log) return null\n  if (!log) throw new ChainUnreachable(",
+        "  if (!log)\n    throw new ChainUnreachable(",
+        "  if (!log) return null\n  if (!log)\n    throw new ChainUnreachable(",
       ],
     ],
     noticed_by: {

@@ -377,7 +377,10 @@ async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint) 
     { address: contract, deployed_block, newest_block, event_name: "Transfer", args },
     (found) => found.length > 0,
   )
-  // Nodes leave out the logs of blocks that they do not have yet.
-  if (!log) throw new ChainUnreachable(`a provider of chain ${chain.chain_id} is behind`)
+  // Nodes leave out the logs of blocks that they do not have yet, and some also those that they have pruned.
+  if (!log)
+    throw new ChainUnreachable(
+      `a provider of chain ${chain.chain_id} is behind, or keeps no logs that old: then add one that has all logs to rpc_urls in CHAINS`,
+    )
   return log.args.to && isAddressEqual(log.args.to, recipient) ? doneBy(log) : null
 }
