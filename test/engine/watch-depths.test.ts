@@ -437,6 +437,33 @@ describe("an authorization", () => {
     await watch(hand)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
+
+  test("is not superseded by an older change whose state was pruned if a provider lacks the newest logs", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { client } = hand.stage.anvil
+    const { unit_id } = await claimedUnit(hand)
+    const { id, transaction } = await ownTransfer(hand, unit_id)
+    await leaveUnused(hand)
+    await hand.mine(20)
+    await send(hand, { account: 7, transaction })
+    await hand.mine()
+    const { number: newest } = await client.getBlock()
+    const { rpc } = hand.chain
+    const getContractEvents = async (question: object) => {
+      const logs = (await rpc.getContractEvents(question as never)) as { blockNumber: bigint }[]
+      return logs.filter(({ blockNumber }) => blockNumber < newest)
+    }
+    const readContract = async (question: { blockHash?: Hex }) => {
+      const { number } = await client.getBlock({ blockHash: question.blockHash as Hex })
+      if (number < newest - 16n) throw new Error("missing trie node")
+      return await rpc.readContract(question as never)
+    }
+    const config = { ...hand.chain.config, block_time_seconds: 1 }
+    const headers = createHeaderChain(rpc, config)
+    const lacking = { ...rpc, getContractEvents, readContract } as never
+    await watch({ ...hand, chain: { ...hand.chain, config, headers, rpc: lacking } })
+    expect((await transferNow(hand, id)).state).toBe("confirmed")
+  }, 30_000)
 })
 
 describe("a unit that was claimed and no longer has an owner", () => {

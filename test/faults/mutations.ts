@@ -1178,6 +1178,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "is queried until the chain names one" },
   },
   {
+    name: "an older change counts though a node leaves out the newest, if it has pruned the state at the older one",
+    file: outcome,
+    replace: [["return before === null || before + newer.length === after", "return newer.length <= after"]],
+    noticed_by: { file: depths, test: "is not superseded by an older change whose state was pruned" },
+  },
+  {
     name: "a claim that no wallet brings back stands for ever",
     file: "workers/watches/lost-owners.ts",
     replace: [["if (nonce === null || nonce <= watch", "if (nonce !== undefined || nonce <= watch"]],

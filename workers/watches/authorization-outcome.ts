@@ -5,8 +5,8 @@ import type { Queries } from "../../src/db/database.ts"
 import { collections, type EffectRow } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { least } from "../../src/engine/chain/extremes.ts"
-import type { Header } from "../../src/engine/chain/headers.ts"
+import { least, most } from "../../src/engine/chain/extremes.ts"
+import { type Header, mostBehind } from "../../src/engine/chain/headers.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
 import { logsOf, searchRanges } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
@@ -126,10 +126,15 @@ async function outcomeInLogs(
   asked: WatchAuthorizationInput,
   changes: number,
 ): Promise<Verdict> {
-  const { chain } = asker
   const { found, newest } = await nonceChanges(asker, asked, changes)
   const change = found[changes - 1]
-  if (!change || !(await isAfterNonce(chain, asked, change))) return withoutLogs
+  if (!change) return withoutLogs
+  const nonce = await nonceIfKept(asker, asked, { hash: change.blockHash, number: change.blockNumber })
+  // An earlier change, before the one that took the authorization's nonce, if newer logs are missing.
+  const after = asked.authorization_nonce + changes
+  const isAfterNonce =
+    nonce === null ? await hasNewest(asker, asked, { found, after }) : nonce > asked.authorization_nonce
+  if (!isAfterNonce) return withoutLogs
   return await outcomeOf(asker, asked, change, newest)
 }
 
@@ -156,18 +161,28 @@ const withoutLogs: Verdict = {
 }
 
 /**
- * Returns whether a change is at or after the one that took the authorization's nonce; it is earlier if newer logs are
- * missing. A node that has pruned so old a state is trusted to have all logs.
+ * Returns whether all changes of the newest blocks were found, `after` which this is the nonce: a node that is behind
+ * leaves out those of blocks that it lacks. A node that has pruned even that state is trusted to have all logs.
  */
-async function isAfterNonce(
-  { rpc }: ConnectedChain,
+async function hasNewest(
+  asker: Asker,
   asked: WatchAuthorizationInput,
-  { blockHash: hash, blockNumber: number }: { blockHash: Hex; blockNumber: bigint },
+  { found, after }: { found: { blockNumber: bigint }[]; after: number },
 ): Promise<boolean> {
-  const read = () => readNonce(rpc, asked, { hash, number })
-  // If there is no such token, nothing of it can have changed.
-  const nonce = await unlessReverted(() => unlessForgotten(read), 0)
-  return nonce === null || nonce > asked.authorization_nonce
+  const { chain, deepest } = asker
+  const held = await chain.headers.at(most(deepest.number - mostBehind(chain.config), 0n))
+  const before = await nonceIfKept(asker, asked, held)
+  const newer = found.filter(({ blockNumber }) => blockNumber > held.number)
+  return before === null || before + newer.length === after
+}
+
+/** Reads a token's nonce at an older block, 0 if there was no such token; null if the node has pruned that state. */
+async function nonceIfKept(
+  { chain }: Asker,
+  asked: WatchAuthorizationInput,
+  block: Pick<Header, "hash" | "number">,
+): Promise<number | null> {
+  return await unlessReverted(() => unlessForgotten(() => readNonce(chain.rpc, asked, block)), 0)
 }
 
 /** Returns the last changes that advanced the token's nonce, newest first, and its last move. */

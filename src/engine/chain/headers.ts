@@ -194,15 +194,14 @@ export function createHeaderChain(
   }
 }
 
-/**
- * Returns a depth at which a block is final and every node has it, even one that lags behind others at the same URL by
- * as many blocks, or by the blocks of as many seconds.
- */
-export function surelyHeld({
-  finality_depth,
-  block_time_seconds,
-}: Pick<ChainConfig, "finality_depth" | "block_time_seconds">): bigint {
-  return BigInt(Math.max(finality_depth, mostBlocksBehind, Math.ceil(mostSecondsBehind / block_time_seconds)))
+/** Returns a depth at which a block is final and every node has it, even one that lags behind others at the same URL. */
+export function surelyHeld(config: Pick<ChainConfig, "finality_depth" | "block_time_seconds">): bigint {
+  return most(BigInt(config.finality_depth), mostBehind(config))
+}
+
+/** Returns by how many blocks a node may lag behind others at the same URL: so many, or those of so many seconds. */
+export function mostBehind({ block_time_seconds }: Pick<ChainConfig, "block_time_seconds">): bigint {
+  return BigInt(Math.max(mostBlocksBehind, Math.ceil(mostSecondsBehind / block_time_seconds)))
 }
 
 const mostBlocksBehind = 12
