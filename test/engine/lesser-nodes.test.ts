@@ -141,6 +141,7 @@ test("a claim is prepared for a wallet even if nodes behind one URL briefly lack
     [-32_602, "Invalid block param (block not found)"],
     [-32_000, "cannot query unfinalized data"],
     [-32_001, `${keccak256("0x01")} could not be found`],
+    [-32_002, `No state available for block ${keccak256("0x01")}`],
   ] as const) {
     Object.assign(lacks, { times: 6, code, words })
     expect((await claim()).status).toBe("claiming")

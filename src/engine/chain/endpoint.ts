@@ -177,10 +177,15 @@ function asksTooMuch(words: string): boolean {
   return saysTooMuch(words) || saysTooManyContracts(words)
 }
 
-/** Returns whether a provider is rate limiting or lacks the newest block for now, so that a retry is worthwhile. */
+/**
+ * Returns whether a provider is rate limiting or lacks the newest block or, like Nethermind, its state for now, so that
+ * a retry is worthwhile.
+ */
 export function saysNotYet(words: string): boolean {
   return (
-    lacksBlock.test(words) || words.includes("limit exceeded") || classifySendError(words) === "rate_limited"
+    lacksBlock.test(words) ||
+    /limit exceeded|no state available/.test(words) ||
+    classifySendError(words) === "rate_limited"
   )
 }
 
