@@ -204,6 +204,29 @@ test.each([
   40_000,
 )
 
+test("a claim is prepared for a wallet through a provider that knows no blocks by hash while another one is stuck", async () => {
+  const stuck = { block: null as { number: Hex } | null }
+  const { running, chain } = await openBehind(
+    ({ method, params: [first] = [] }) => {
+      const { block } = stuck
+      if (!block) return null
+      if (method === "eth_blockNumber") return { result: block.number }
+      if (method === "eth_getBlockByNumber") return { result: first === "latest" ? block : null }
+      return method === "eth_call" ? says(-32_000, "header not found") : null
+    },
+    { isAlone: false, other: (call) => (isByHash(call) ? says(-32_602, "invalid argument 1") : null) },
+  )
+  const { unit_id } = await issuedUnit(running)
+  const { client } = running.stage.anvil
+  const request = client.request as (call: object) => Promise<{ number: Hex }>
+  stuck.block = await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
+  await running.blocks.betweenBlocks(() => client.mine({ blocks: 40 }))
+  await chain.providers.rank()
+  expect(chain.providers.health().map(({ state }) => state)).toEqual(["behind", "healthy"])
+  const claim = await walletClaim(running.context, running, { unit_id, wallet: 7 })
+  expect(claim.status).toBe("claiming")
+}, 40_000)
+
 test("what a node that knows no blocks by hash tells of a token does not count if its block was replaced meanwhile", async () => {
   const fork = { block: null as object | null }
   const lack: Lack = (call) => {

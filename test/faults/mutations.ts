@@ -1430,6 +1430,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a block is missing for all if a provider that is stuck lacks it",
+    file: "src/engine/chain/providers.ts",
+    replace: [["if (provider.lags) laggards.add(error)", "if (provider.is_silent) laggards.add(error)"]],
+    noticed_by: {
+      file: "test/engine/lesser-nodes.test.ts",
+      test: "a claim is prepared for a wallet through a provider that knows no blocks by hash while another one is stuck",
+    },
+  },
+  {
     name: "a token is read at a block's number that stands for another block by now",
     file: "src/engine/chain/state-at.ts",
     replace: [["if (block.hash !== hash) throw", "if (block.number !== number) throw"]],
@@ -1470,7 +1479,7 @@ export const mutations: Mutation[] = [
     file: "src/engine/chain/endpoint.ts",
     replace: [
       [
-        'words.includes("limit exceeded") || classifySendError(words) === "rate_limited"',
+        '/limit exceeded|no state available/.test(words) ||\n    classifySendError(words) === "rate_limited"',
         'classifySendError(words) === "known"',
       ],
     ],

@@ -91,12 +91,15 @@ export function judge(error: unknown, method?: string): Judgement {
 /**
  * Returns the error that says most about the question: that it asks for too much, that its block is missing, which only
  * a node that knows the question finds, or that it is unknown. All others concern only their provider, so the first
- * will do: what one provider no longer has, a busy one may have.
+ * will do: what one provider no longer has, a busy one may have. `laggards` are errors of providers that lag, which may
+ * miss any block.
  */
-export function mostTelling(errors: unknown[]): unknown {
+export function mostTelling(errors: unknown[], laggards: ReadonlySet<unknown>): unknown {
+  const isMissing = (error: unknown) =>
+    !laggards.has(error) && judge(error) !== "unknown" && lacksBlock.test(rawMessage(error))
   return (
     errors.find((error) => asksTooMuch(rawMessage(error))) ??
-    errors.find((error) => judge(error) !== "unknown" && lacksBlock.test(rawMessage(error))) ??
+    errors.find(isMissing) ??
     errors.find((error) => judge(error) === "unknown") ??
     errors[0]
   )

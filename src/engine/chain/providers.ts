@@ -102,9 +102,18 @@ export function createProviders(
   async function request(question: Question): Promise<unknown> {
     // Reading blocks triggers no ranking: a chain without work is asked for nothing else, and can do without.
     if (!question.method.startsWith("eth_getBlockBy")) rankWhenDue()
-    const asks = targetsOf(question).map((provider) => () => ask(provider, question, times))
+    const laggards = new Set<unknown>()
+    const asks = targetsOf(question).map((provider) => async () => {
+      try {
+        return await ask(provider, question, times)
+      } catch (error) {
+        if (provider.lags) laggards.add(error)
+        throw error
+      }
+    })
     const isAnswer = (error: unknown) => judge(error, question.method) === "answer"
-    return await firstAnswer(asks, isAnswer, mostTelling, patience_milliseconds)
+    const tell = (errors: unknown[]) => mostTelling(errors, laggards)
+    return await firstAnswer(asks, isAnswer, tell, patience_milliseconds)
   }
 
   /** Bytes meant for a private pool go nowhere else, whoever sends them. */
