@@ -1,5 +1,5 @@
 import { and, count, eq, gte, inArray, isNotNull, lte, or, sql } from "drizzle-orm"
-import type { Queries } from "../../db/database.ts"
+import { Outrun, type Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { chips, collections, type OrganizationRow, taps, units } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -49,10 +49,13 @@ async function hold(
   const period = { organization_id: organization.id, quota, since: startOf(quota, turn.at) }
   const most = limit - use.adding
   const [known] = await usageOf(turn.tx, period)
-  if (!known) await insertCount(turn.tx, { ...period, used: await countOf(turn.tx, period) })
+  const used = known?.used ?? (await startCount(turn.tx, period))
   // If rejected before any write, the database transaction conflicts with no other.
-  const mayFit = !known || known.used <= most
-  if (mayFit && (await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
+  if (used <= most) {
+    if ((await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
+    // Others used up the quota after it was read here, or an operator set it anew, which deletes the counts.
+    throw new Outrun("the use of a quota was changed at the same time")
+  }
   throw new ApiError(
     "quota.exceeded",
     `This organization has reached its quota of ${quota.replaceAll("_", " ")}: ${limit}. Ask the operator for more.`,
@@ -76,11 +79,17 @@ const addUse = query((db, given: Given<Period & { counted: number; most: number 
     .returning({ used: usageCounts.used }),
 )
 
+/** Counts what exists. Returns the number, although a count that another request has inserted at the same time stands. */
+async function startCount(queries: Queries, period: Period): Promise<number> {
+  const used = await countOf(queries, period)
+  await insertCount(queries, { ...period, used })
+  return used
+}
+
 const usageOf = query((db, given: Given<Period>) =>
   db.select({ used: usageCounts.used }).from(usageCounts).where(ofPeriod(given)),
 )
 
-/** A count that another request has inserted at the same time stands. */
 const insertCount = query((db, given: Given<Period & { used: number }>) =>
   db.insert(usageCounts).values(given).onConflictDoNothing(),
 )

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
+import { AsyncLocalStorage } from "node:async_hooks"
+import { openDatabase } from "../../src/db/open.ts"
+import type { World } from "../../src/engine/world.ts"
+import { parseValues } from "../../src/operator/commands/command.ts"
+import { quotas } from "../../src/operator/commands/quotas.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+import { createTap, createTestTap } from "../../src/resources/taps/service.ts"
+import { engines } from "../harness/engines.ts"
+import { createCaller, openService, pairedTestChip, type TestService } from "../harness/services.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
+
+// Only Postgres lets others commit between two statements of a tap.
+describe.each(engines.filter(({ name }) => name === "postgres"))("on $name, `quotas set`", (engine) => {
+  let service: TestService & { database_url: string }
+  let caller: Caller
+  /** As another process sees the same service. */
+  let beside: Context
+  beforeAll(async () => {
+    service = await openService(engine)
+    beside = { ...service.context, db: openDatabase(service.database_url) }
+  })
+  beforeEach(async () => {
+    caller = await createCaller(service, { quota_taps_per_month: 9 })
+    await tapWith(service.context)
+  })
+  afterAll(async () => {
+    await beside.db.close()
+    await service.close()
+  })
+
+  test("between two statements of a tap makes no tap exceed the quota, and counts each once", async () => {
+    const outsideTheTap = AsyncLocalStorage.snapshot()
+    let looks = 0
+    const db = watchedDatabase(service.context.db, async ({ text, rows }) => {
+      if (/^select .*"usage_counts"/.test(text) && ++looks <= 2) await outsideTheTap(() => setTaps(beside, 5))
+      // Another tap counts anew, so that this one finds a count when it runs again.
+      if (/^update "usage_counts"/.test(text) && rows.length === 0) await outsideTheTap(() => tapWith(beside))
+    })
+    await tapWith({ ...service.context, db })
+    expect(looks).toBe(3)
+    await tapWith(service.context)
+    await expect(tapWith(service.context)).rejects.toMatchObject({ code: "quota.exceeded" })
+  })
+
+  async function tapWith(context: Context): Promise<void> {
+    const { chip_id } = await pairedTestChip(service, caller)
+    const { e } = await service.turn((turn) => createTestTap(turn, service.secret, caller, { chip_id }))
+    const tap = { chip_id, e }
+    await inTurn(context, null, (turn) => createTap(turn, service.secret, caller, tap), "read committed")
+  }
+
+  async function setTaps(context: Context, taps: number): Promise<void> {
+    const words = ["--organization", caller.organization_id, "--taps-per-month", `${taps}`]
+    await quotas.plan(parseValues(quotas, words))({ context } as World)
+  }
+})
