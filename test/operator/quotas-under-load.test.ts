@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
 import { AsyncLocalStorage } from "node:async_hooks"
+import pg from "pg"
+import type { Database } from "../../src/db/database.ts"
 import { openDatabase } from "../../src/db/open.ts"
 import type { World } from "../../src/engine/world.ts"
 import { parseValues } from "../../src/operator/commands/command.ts"
@@ -11,7 +13,7 @@ import { engines } from "../harness/engines.ts"
 import { createCaller, openService, pairedTestChip, type TestService } from "../harness/services.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
 
-// Only Postgres lets others commit between two statements of a tap.
+// Only Postgres lets others commit between two statements of a tap, or makes a command wait for one.
 describe.each(engines.filter(({ name }) => name === "postgres"))("on $name, `quotas set`", (engine) => {
   let service: TestService & { database_url: string }
   let caller: Caller
@@ -44,6 +46,26 @@ describe.each(engines.filter(({ name }) => name === "postgres"))("on $name, `quo
     await expect(tapWith(service.context)).rejects.toMatchObject({ code: "quota.exceeded" })
   })
 
+  test("is done at the first attempt, although there is always a tap that it waits for", async () => {
+    const { db } = service.context
+    let attempts = 0
+    const busy: Database = {
+      ...db,
+      transaction: (work, isolation) =>
+        db.transaction(async (tx) => {
+          attempts++
+          const { over } = await countUntilWaitedFor(service.database_url)
+          try {
+            return await work(tx)
+          } finally {
+            await over
+          }
+        }, isolation),
+    }
+    await setTaps({ ...service.context, db: busy }, 3)
+    expect(attempts).toBe(1)
+  })
+
   async function tapWith(context: Context): Promise<void> {
     const { chip_id } = await pairedTestChip(service, caller)
     const { e } = await service.turn((turn) => createTestTap(turn, service.secret, caller, { chip_id }))
@@ -56,3 +78,20 @@ describe.each(engines.filter(({ name }) => name === "postgres"))("on $name, `quo
     await quotas.plan(parseValues(quotas, words))({ context } as World)
   }
 })
+
+/** Changes all counts as a tap does, and commits once somebody waits for them. Returns when the counts are locked. */
+async function countUntilWaitedFor(url: string): Promise<{ over: Promise<void> }> {
+  const tap = new pg.Client(url)
+  await tap.connect()
+  await tap.query("begin")
+  await tap.query("update usage_counts set used = used + 1")
+  const waiting =
+    "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+  const over = async () => {
+    while ((await tap.query(`${waiting} and pg_stat_clear_snapshot() is not null`)).rows.length === 0)
+      await Bun.sleep(5)
+    await tap.query("commit")
+    await tap.end()
+  }
+  return { over: over() }
+}

@@ -1,3 +1,4 @@
+import type { Turn } from "../../db/turn.ts"
 import { inTurn } from "../../platform/context.ts"
 import { presentQuotas } from "../../resources/organizations/present.ts"
 import { type Quotas, setQuotas } from "../../resources/organizations/service.ts"
@@ -14,9 +15,9 @@ export const quotas: Command = {
     if (Object.keys(changes).length === 0)
       throw new UsageError("quotas set needs --units, --collections, --chips or --taps-per-month")
     return async ({ context }) => {
-      const organization = await inTurn(context, null, (turn) =>
-        setQuotas(turn, values.required("organization"), changes),
-      )
+      const work = (turn: Turn) => setQuotas(turn, values.required("organization"), changes)
+      // A serializable database transaction would never get through while a busy organization's taps are counted.
+      const organization = await inTurn(context, null, work, "read committed alone")
       const set = presentQuotas(organization)
       const shown = Object.entries(set).map(([name, limit]) => [name, limit ?? "unlimited"])
       return { document: { id: organization.id, quotas: set }, text: fields(Object.fromEntries(shown)) }
