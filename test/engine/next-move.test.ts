@@ -218,6 +218,45 @@ describe("the next move for a nonce", () => {
     },
   )
 
+  const pricedOut = { fee: 900n, last_outcome: "known", first_sent_block: 5 } as const
+  test.each([
+    ["no_funds", [], { fee: 1_276n, tip: 10n }],
+    ["fee_too_low", [pricedOut], { fee: 2_042n, tip: 11n }],
+  ] as const)(
+    "alternates between a price that a pool refused and the better one rejected as %s, instead of offering the first again",
+    async (last_outcome, earlier, { fee, tip }) => {
+      const refused = { fee, tip, last_outcome: "underpriced" } as const
+      const better = { fee: 2n * fee, tip: 2n * tip, last_outcome } as const
+      const sent = async (counts: [number, number]) =>
+        await moveFor([
+          ...earlier,
+          { ...refused, send_count: counts[0] },
+          { ...better, send_count: counts[1] },
+        ])
+      expect(await sent([1, 1])).toEqual({ do: "resend", of: earlier.length + 1 })
+      expect(await sent([1, 2])).toEqual({ do: "resend", of: earlier.length })
+    },
+  )
+
+  test("never offers what was signed before, whatever was returned", async () => {
+    const said = fc.record({
+      fee: fc.constantFrom(900n, 990n, 1_276n, 2_266n, limits.max_fee_per_gas),
+      tip: fc.constantFrom(10n, 11n, 13n),
+      last_outcome: fc.constantFrom(...sendOutcomes),
+      first_sent_block: fc.constantFrom(null, 5),
+      is_cancel: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(said, { minLength: 1, maxLength: 5 }), fc.boolean(), async (all, given) => {
+        const move = await moveFor(all, { given })
+        if (!("max_fee_per_gas" in move)) return
+        const isSame = ({ fee, tip, is_cancel }: (typeof all)[number]) =>
+          is_cancel === given && fee === move.max_fee_per_gas && tip === move.max_priority_fee_per_gas
+        expect(all.some(isSame)).toBe(false)
+      }),
+    )
+  })
+
   test("is the same price with more gas if the gas was too low", async () => {
     const move = await moveFor([{ fee: 1_276n, last_outcome: "gas_too_low" }], { gas: 2n * gas })
     expect(move).toEqual({ do: "offer", max_fee_per_gas: 1_276n, max_priority_fee_per_gas: 10n })

@@ -62,6 +62,15 @@ export const mutations: Mutation[] = [
     noticed_by: { scenario: "prices rise" },
   },
   {
+    name: "what a pool refused is offered again and again",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [["if (!before) return", "if (before === undefined || before !== last) return"]],
+    noticed_by: {
+      file: "test/engine/next-move.test.ts",
+      test: "alternates between a price that a pool refused and the better one rejected as",
+    },
+  },
+  {
     name: "what a pool once took is taken for what it holds",
     file: "src/engine/lanes/next-move.ts",
     replace: [['const isOurs = held && held.last_outcome !== "underpriced"', "const isOurs = held"]],

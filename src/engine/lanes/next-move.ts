@@ -111,12 +111,13 @@ function isBlockedByUnknown(refused: AttemptRow, held: AttemptRow | undefined): 
 }
 
 /** The signer cannot pay for the last attempt. Signs again only if prices moved enough to matter. */
-function afterNoFunds({ gas, last, held, market, limits }: Signed): Move {
+function afterNoFunds(signed: Signed): Move {
+  const { gas, last, held, market, limits } = signed
   if (held) return resend(sentLess(last, held))
   const [todays, unpaid] = [firstFees(gas, market, limits), feesOf(last)]
   const isDearer = todays.max_fee_per_gas > unpaid.max_fee_per_gas
   const isWorthIt = isTenthLess(todays, unpaid) || (isDearer && isPricedOut(unpaid, market))
-  return isWorthIt ? { do: "offer", fees: todays } : resend(last)
+  return isWorthIt ? offer(signed, todays, last) : resend(last)
 }
 
 /** No block includes the last attempt at the present base fee, or a node said so. */
@@ -133,10 +134,16 @@ function resend(attempt: AttemptRow): Move {
   return { do: "resend", attempt }
 }
 
-/** Offers fees, unless the limits allow none or the last attempt has the same; then an attempt is kept in play. */
-function offer({ last, gas }: Signed, fees: Fees | null, otherwise: AttemptRow): Move {
+/**
+ * Offers fees, unless the limits allow none or the last attempt has the same; then an attempt is kept in play. Fees of
+ * an earlier attempt, which was refused, help no more than those of the last, which was to be better: both are tried.
+ */
+function offer(signed: Signed, fees: Fees | null, otherwise: AttemptRow): Move {
+  const { attempts, is_given_up, gas, last, market } = signed
   if (fees === null || isSignedFor(last, gas, fees)) return { do: "keep", attempt: otherwise }
-  return { do: "offer", fees }
+  const before = attempts.find((each) => each.is_cancel === is_given_up && isSignedFor(each, gas, fees))
+  if (!before) return { do: "offer", fees }
+  return { do: isPricedOut(fees, market) ? "keep" : "resend", attempt: sentLess(last, before) }
 }
 
 /** Returns fees that replace what a pool holds, or first fees if none holds anything; null if the limits allow none. */
