@@ -64,16 +64,48 @@ export const mutations: Mutation[] = [
   {
     name: "what a pool refused is offered again and again",
     file: "src/engine/lanes/next-move.ts",
-    replace: [["if (!before) return", "if (before === undefined || before !== last) return"]],
+    replace: [["if (!before || !best) return", "if (best) return"]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
-      test: "alternates between a price that a pool refused and the better one rejected as",
+      test: "never offers what was signed before, whatever was returned",
+    },
+  },
+  {
+    name: "what a pool refused for something else that it holds takes turns with the last",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [["if (raised) return", "if (raised && best === last) return"]],
+    noticed_by: {
+      file: "test/engine/open-nonce.test.ts",
+      test: "a nonce is used in the end, whatever a pool holds of it",
+    },
+  },
+  {
+    name: "an offer that a pool refused is taken for what it holds once the last is too cheap",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [
+      [
+        'if (minable?.last_outcome === "underpriced") return',
+        'if (minable?.last_outcome === "known") return',
+      ],
+    ],
+    noticed_by: {
+      file: "test/engine/open-nonce.test.ts",
+      test: "a nonce is used in the end, whatever a pool holds of it",
+    },
+  },
+  {
+    name: "an offer that a pool refused is taken for what it holds once the last costs too much",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [['held !== undefined && held.last_outcome !== "underpriced"', "held !== undefined"]],
+    noticed_by: {
+      file: "test/engine/open-nonce.test.ts",
+      test: "a nonce is used in the end, whatever a pool holds of it",
     },
   },
   {
     name: "what a pool once took is taken for what it holds",
     file: "src/engine/lanes/next-move.ts",
-    replace: [['const isOurs = held && held.last_outcome !== "underpriced"', "const isOurs = held"]],
+    replace: [['  if (held.last_outcome === "underpriced") return true\n', ""]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
       test: "is a higher tip if the price is at its limit and a pool holds an unknown transaction",

@@ -38,6 +38,8 @@ type Signed = OpenNonce & {
   last: AttemptRow
   /** The dearest attempt that a pool has held. */
   held: AttemptRow | undefined
+  /** The least tip that nodes' pools accept; 0 if no node named one. */
+  least_tip: bigint
 }
 
 /**
@@ -52,13 +54,13 @@ export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits)
   const last = attempts.findLast(({ is_cancel }) => is_cancel === is_given_up)
   if (!last) return firstCancel(open, held, market, limits)
 
-  const signed = { ...open, market, limits, last, held }
+  const signed = { ...open, market, limits, last, held, least_tip }
   if (gasOf(last) !== gas) return offer(signed, replacingHeld(signed, limits), held ?? last)
   switch (last.last_outcome) {
     case "fee_too_high":
       return afterTooHigh(signed)
     case "underpriced":
-      return afterUnderpriced(signed, least_tip)
+      return afterUnderpriced(signed)
     case "no_funds":
       return afterNoFunds(signed)
     case "fee_too_low":
@@ -82,32 +84,36 @@ function firstCancel(
 /** The last attempt costs more than a node allows: one that a pool holds will do if a block would take it. */
 function afterTooHigh(signed: Signed): Move {
   const { last, held, market, limits, is_waiting_long } = signed
-  if (held && !isPricedOut(feesOf(held), market) && !is_waiting_long) return resend(held)
+  const isInPool = held !== undefined && held.last_outcome !== "underpriced"
+  if (isInPool && !isPricedOut(feesOf(held), market) && !is_waiting_long) return resend(held)
   const within = limitsBelow(limits, costOf(gasOf(last), feesOf(last)))
   return offer(signed, replacingHeld(signed, within), held ? sentLess(last, held) : last)
 }
 
 /** The last attempt neither replaces what a pool holds nor, perhaps, reaches the tip that it demands. */
-function afterUnderpriced(signed: Signed, leastTip: bigint): Move {
-  const { attempts, gas, last, held, market, limits } = signed
+function afterUnderpriced(signed: Signed): Move {
+  const { attempts, gas, last, held, market, limits, least_tip } = signed
   // Raising by a tenth per block would take a minute or more to reach that tip, and
   // multiply the whole price by as much.
-  if (leastTip > feesOf(last).max_priority_fee_per_gas)
+  if (least_tip > feesOf(last).max_priority_fee_per_gas)
     return offer(signed, replacingHeld(signed, limits), last)
-  const refused = dearest(attempts) as AttemptRow
-  const fees = isBlockedByUnknown(refused, held)
-    ? outbiddingFees(feesOf(refused), gas, market, limits)
-    : replacing(refused, signed, limits)
-  return offer(signed, fees, last)
+  const fees =
+    held && !isBlockedByUnknown(attempts, held)
+      ? replacing(held, signed, limits)
+      : outbiddingFees(highestOf(attempts), gas, market, limits)
+  const best = dearest(attempts) as AttemptRow
+  // A pool that does not hold ours any more says so when it is sent again.
+  return offer(signed, fees, [best, held ?? best].reduce(sentLess, last))
 }
 
 /**
- * Returns whether the pool that refused an attempt as underpriced holds something at an unknown price. If it held ours,
- * it would recognize ours, or this attempt would have replaced it.
+ * Returns whether the pool that refused attempts as underpriced holds something at an unknown price. If it held ours, it
+ * would recognize ours, or one of them would have replaced it.
  */
-function isBlockedByUnknown(refused: AttemptRow, held: AttemptRow | undefined): boolean {
-  const isOurs = held && held.last_outcome !== "underpriced"
-  return !isOurs || isReplacement(feesOf(held), feesOf(refused))
+function isBlockedByUnknown(attempts: AttemptRow[], held: AttemptRow): boolean {
+  if (held.last_outcome === "underpriced") return true
+  const refused = attempts.filter(({ last_outcome }) => last_outcome === "underpriced")
+  return refused.some((each) => isReplacement(feesOf(held), feesOf(each)))
 }
 
 /** The signer cannot pay for the last attempt. Signs again only if prices moved enough to matter. */
@@ -126,6 +132,7 @@ function afterTooLow(signed: Signed): Move {
   // An earlier attempt may be minable now, and the pools may have dropped it.
   const isOther = held !== undefined && held !== last && held.is_cancel === is_given_up
   const minable = isOther && !isPricedOut(feesOf(held), market) ? held : undefined
+  if (minable?.last_outcome === "underpriced") return afterUnderpriced(signed)
   if (minable && minable.last_outcome !== "fee_too_low" && !is_waiting_long) return resend(minable)
   return offer(signed, replacingHeld(signed, limits), minable ? sentLess(minable, last) : last)
 }
@@ -135,15 +142,21 @@ function resend(attempt: AttemptRow): Move {
 }
 
 /**
- * Offers fees, unless the limits allow none or the last attempt has the same; then an attempt is kept in play. Fees of
- * an earlier attempt, which was refused, help no more than those of the last, which was to be better: both are tried.
+ * Offers fees, unless the limits allow none or the last attempt has the same; then an attempt is kept in play. The fees
+ * of an earlier attempt help no more than when it was sent: what outbids all is offered if a pool refused the dearest for
+ * something else that it holds, and otherwise they take turns.
  */
 function offer(signed: Signed, fees: Fees | null, otherwise: AttemptRow): Move {
-  const { attempts, is_given_up, gas, last, market } = signed
+  const { attempts, is_given_up, gas, last, market, limits } = signed
   if (fees === null || isSignedFor(last, gas, fees)) return { do: "keep", attempt: otherwise }
-  const before = attempts.find((each) => each.is_cancel === is_given_up && isSignedFor(each, gas, fees))
-  if (!before) return { do: "offer", fees }
-  return { do: isPricedOut(fees, market) ? "keep" : "resend", attempt: sentLess(last, before) }
+  const alike = attempts.filter((each) => each.is_cancel === is_given_up && gasOf(each) === gas)
+  const before = alike.find((each) => isSignedFor(each, gas, fees))
+  const best = dearest(alike)
+  if (!before || !best) return { do: "offer", fees }
+  const isRefused = best.last_outcome === "underpriced"
+  const raised = isRefused ? outbiddingFees(highestOf(alike), gas, market, limits) : null
+  if (raised) return { do: "offer", fees: raised }
+  return { do: isPricedOut(fees, market) ? "keep" : "resend", attempt: [best, before].reduce(sentLess, last) }
 }
 
 /** Returns fees that replace what a pool holds, or first fees if none holds anything; null if the limits allow none. */
@@ -159,6 +172,15 @@ function replacing(
   within: FeeLimits,
 ): Fees | null {
   return replacementFees(feesOf(attempt), gas, market, within)
+}
+
+/** Returns the highest fee and the highest tip, which may be those of two attempts. */
+function highestOf(attempts: AttemptRow[]): Fees {
+  const fees = attempts.map(feesOf)
+  return {
+    max_fee_per_gas: fees.map((each) => each.max_fee_per_gas).reduce(most),
+    max_priority_fee_per_gas: fees.map((each) => each.max_priority_fee_per_gas).reduce(most),
+  }
 }
 
 /** Returns the least tip that nodes' pools accept, as far as the limits allow it; 0 if no node named one. */
