@@ -82,12 +82,7 @@ export const mutations: Mutation[] = [
   {
     name: "an offer that a pool refused is taken for what it holds once the last is too cheap",
     file: "src/engine/lanes/next-move.ts",
-    replace: [
-      [
-        'if (minable?.last_outcome === "underpriced") return',
-        'if (minable?.last_outcome === "known") return',
-      ],
-    ],
+    replace: [[" || isGone(minable)", ""]],
     noticed_by: {
       file: "test/engine/open-nonce.test.ts",
       test: "a nonce is used in the end, whatever a pool holds of it",
@@ -96,7 +91,25 @@ export const mutations: Mutation[] = [
   {
     name: "an offer that a pool refused is taken for what it holds once the last costs too much",
     file: "src/engine/lanes/next-move.ts",
-    replace: [['held !== undefined && held.last_outcome !== "underpriced"', "held !== undefined"]],
+    replace: [["if (held && !isGone(held) && ", "if (held && "]],
+    noticed_by: {
+      file: "test/engine/open-nonce.test.ts",
+      test: "a nonce is used in the end, whatever a pool holds of it",
+    },
+  },
+  {
+    name: "a price that a node found too high is offered again, not a lower one",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [['if (before.last_outcome === "fee_too_high") {', 'if (before.last_outcome === "wait") {']],
+    noticed_by: {
+      file: "test/engine/open-nonce.test.ts",
+      test: "a nonce is used in the end, whatever a pool holds of it",
+    },
+  },
+  {
+    name: "what a pool holds no more is replaced, not what it holds instead",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [["return isGone(held)\n", "return held.send_count < 0\n"]],
     noticed_by: {
       file: "test/engine/open-nonce.test.ts",
       test: "a nonce is used in the end, whatever a pool holds of it",
@@ -105,7 +118,7 @@ export const mutations: Mutation[] = [
   {
     name: "what a pool once took is taken for what it holds",
     file: "src/engine/lanes/next-move.ts",
-    replace: [['  if (held.last_outcome === "underpriced") return true\n', ""]],
+    replace: [["  if (isGone(held)) return true\n", ""]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
       test: "is a higher tip if the price is at its limit and a pool holds an unknown transaction",

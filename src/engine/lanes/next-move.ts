@@ -84,8 +84,7 @@ function firstCancel(
 /** The last attempt costs more than a node allows: one that a pool holds will do if a block would take it. */
 function afterTooHigh(signed: Signed): Move {
   const { last, held, market, limits, is_waiting_long } = signed
-  const isInPool = held !== undefined && held.last_outcome !== "underpriced"
-  if (isInPool && !isPricedOut(feesOf(held), market) && !is_waiting_long) return resend(held)
+  if (held && !isGone(held) && !isPricedOut(feesOf(held), market) && !is_waiting_long) return resend(held)
   const within = limitsBelow(limits, costOf(gasOf(last), feesOf(last)))
   return offer(signed, replacingHeld(signed, within), held ? sentLess(last, held) : last)
 }
@@ -111,7 +110,7 @@ function afterUnderpriced(signed: Signed): Move {
  * would recognize ours, or one of them would have replaced it.
  */
 function isBlockedByUnknown(attempts: AttemptRow[], held: AttemptRow): boolean {
-  if (held.last_outcome === "underpriced") return true
+  if (isGone(held)) return true
   const refused = attempts.filter(({ last_outcome }) => last_outcome === "underpriced")
   return refused.some((each) => isReplacement(feesOf(held), feesOf(each)))
 }
@@ -132,8 +131,8 @@ function afterTooLow(signed: Signed): Move {
   // An earlier attempt may be minable now, and the pools may have dropped it.
   const isOther = held !== undefined && held !== last && held.is_cancel === is_given_up
   const minable = isOther && !isPricedOut(feesOf(held), market) ? held : undefined
-  if (minable?.last_outcome === "underpriced") return afterUnderpriced(signed)
-  if (minable && minable.last_outcome !== "fee_too_low" && !is_waiting_long) return resend(minable)
+  const isRefused = minable?.last_outcome === "fee_too_low" || isGone(minable)
+  if (minable && !isRefused && !is_waiting_long) return resend(minable)
   return offer(signed, replacingHeld(signed, limits), minable ? sentLess(minable, last) : last)
 }
 
@@ -153,16 +152,33 @@ function offer(signed: Signed, fees: Fees | null, otherwise: AttemptRow): Move {
   const before = alike.find((each) => isSignedFor(each, gas, fees))
   const best = dearest(alike)
   if (!before || !best) return { do: "offer", fees }
+  if (before.last_outcome === "fee_too_high") {
+    const within = limitsBelow(limits, costOf(gas, fees))
+    const lower = offer({ ...signed, limits: within }, replacingHeld(signed, within), last)
+    // Another node may take it.
+    return lower.do === "offer" ? lower : { ...lower, attempt: sentLess(lower.attempt, before) }
+  }
   const isRefused = best.last_outcome === "underpriced"
   const raised = isRefused ? outbiddingFees(highestOf(alike), gas, market, limits) : null
   if (raised) return { do: "offer", fees: raised }
   return { do: isPricedOut(fees, market) ? "keep" : "resend", attempt: [best, before].reduce(sentLess, last) }
 }
 
-/** Returns fees that replace what a pool holds, or first fees if none holds anything; null if the limits allow none. */
+/**
+ * Returns fees that replace what a pool holds, which may be unknown, or first fees if none holds anything; null if the
+ * limits allow none.
+ */
 function replacingHeld(signed: Signed, within: FeeLimits): Fees | null {
-  const { held, gas, market } = signed
-  return held ? replacing(held, signed, within) : firstFees(gas, market, within)
+  const { attempts, held, gas, market } = signed
+  if (!held) return firstFees(gas, market, within)
+  return isGone(held)
+    ? outbiddingFees(highestOf(attempts), gas, market, within)
+    : replacing(held, signed, within)
+}
+
+/** Returns whether a pool that held an attempt has something else by now: it would recognize what it holds. */
+function isGone(held: AttemptRow | undefined): boolean {
+  return held?.last_outcome === "underpriced"
 }
 
 /** Returns the fees that replace an attempt; null if the limits allow none. */
