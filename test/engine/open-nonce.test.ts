@@ -11,8 +11,8 @@ import { nextMove } from "../../src/engine/lanes/next-move.ts"
 // A nonce whose lane follows `nextMove` round by round, beside a pool with rules of its own.
 
 const account = privateKeyToAccount(`0x${"11".repeat(32)}`)
-/** What the call needs at first, and from a round on. */
-const [gas, moreGas] = [100_000n, 150_000n]
+/** What the call needs at first, what from a round on, and what an empty transaction does. */
+const [gas, moreGas, emptyGas] = [100_000n, 150_000n, 30_000n]
 const usual = { max_fee_per_gas: 6_000n, max_priority_fee_per_gas: 200n, transaction_cost: 10n ** 18n }
 const generous = { ...usual, max_fee_per_gas: 2n * usual.max_fee_per_gas }
 
@@ -28,14 +28,14 @@ type Surroundings = {
   balances: bigint[]
   /** What a pool holds from a round on that the service does not know of, as after a back-up was restored. */
   foreign: (Fees & { round: number }) | null
-  /** The round from which an empty transaction is to use up the nonce. */
+  /** The round from which an empty transaction is to use up the nonce, because the call would do harm. */
   given_up: number
   /** The round from which the call needs more gas. */
   more_gas: number
   /** What nodes demand as a tip. */
   least_tip: bigint
-  /** The highest fee that nodes take; null if they have no limit. */
-  highest_fee: bigint | null
+  /** The highest cost that nodes take; null if they have no limit. */
+  highest_cost: bigint | null
 }
 
 const never = Number.POSITIVE_INFINITY
@@ -67,12 +67,17 @@ const surroundings: fc.Arbitrary<Surroundings> = fc.record({
   given_up: someRound,
   more_gas: someRound,
   least_tip: fc.oneof(fc.constant(0n), price(200n)),
-  highest_fee: fc.option(fc.bigInt({ min: 5_600n, max: 9_000n })),
+  highest_cost: fc.option(fc.bigInt({ min: 5_600n * moreGas, max: 9_000n * moreGas })),
 })
 
-const nothingElse = { given_up: never, more_gas: never, least_tip: 0n, highest_fee: null }
+const nothingElse = { given_up: never, more_gas: never, least_tip: 0n, highest_cost: null }
 /** Each led to a round that repeated itself. */
 const onceStuck: Surroundings[] = [
+  {
+    ...{ base_fees: [10n], last_base_fee: 115n, said: [null, null, "no_funds"], forgotten: [] },
+    ...{ balances: [11_400_000n, 10_000_000n], foreign: null },
+    ...{ ...nothingElse, given_up: 1, more_gas: 1 },
+  },
   {
     ...{ base_fees: [10n, 10n, 6_001n], last_base_fee: 92n, said: [], forgotten: [false, false, true] },
     balances: [10_000_000n],
@@ -82,7 +87,7 @@ const onceStuck: Surroundings[] = [
   {
     ...{ base_fees: [10n, 10n, 10n, 2_866n, 11n], last_base_fee: 2_866n, said: [null, null, "underpriced"] },
     ...{ forgotten: [], balances: [10_000_000n, 10_000_000n], foreign: null },
-    ...{ ...nothingElse, highest_fee: 5_600n },
+    ...{ ...nothingElse, highest_cost: 5_600n * gas },
   },
   {
     ...{ base_fees: [10n, 10n, 10n, 132n, 2_618n, 400n, 5_456n], last_base_fee: 131n, said: [] },
@@ -137,8 +142,8 @@ test("a nonce is used in the end, whatever a pool holds of it, nodes said of it,
   await fc.assert(
     fc.asyncProperty(surroundings, async (around) => {
       // What a pool holds may cost more to replace than nodes take.
-      const highest_fee = around.foreign ? null : around.highest_fee
-      const { isUsed, story } = await follow({ ...around, highest_fee })
+      const highest_cost = around.foreign ? null : around.highest_cost
+      const { isUsed, story } = await follow({ ...around, highest_cost })
       if (!isUsed) throw new Error(`the nonce is not used after ${rounds} rounds:\n${story.join("\n")}`)
     }),
     { numRuns: 1_500, examples: onceStuck.map((around) => [around]) },
@@ -158,6 +163,8 @@ async function follow(around: Surroundings): Promise<{ isUsed: boolean; story: s
     if (around.forgotten[round]) held = null
 
     const sent = await nextAttempt(attempts, around, { base_fee_per_gas, round })
+    // The lane holds it back.
+    if (round >= around.given_up && !sent.is_cancel) continue
     const answer = around.said[round] ?? answerTo(sent, around, { held, base_fee_per_gas, round })
     if (answer === "known") {
       held = { fees: feesOf(sent), hash: sent.hash }
@@ -185,7 +192,7 @@ async function nextAttempt(
   { base_fee_per_gas, round }: { base_fee_per_gas: bigint; round: number },
 ): Promise<AttemptRow> {
   const is_given_up = round >= given_up
-  const offered = { gas: !is_given_up && round >= more_gas ? moreGas : gas, is_given_up }
+  const offered = { gas: is_given_up ? emptyGas : round >= more_gas ? moreGas : gas, is_given_up }
   const market = { base_fee_per_gas, priority_fee_per_gas: 100n }
   if (attempts.length === 0) return await sign(attempts, firstFees(gas, market, usual), offered)
   const last = attempts.findLast(({ is_cancel }) => is_cancel === is_given_up)
@@ -223,7 +230,7 @@ async function sign(
 /** What a node says of an attempt; some take also what no block would include now, or too little gas. */
 function answerTo(
   sent: AttemptRow,
-  { balances, more_gas, least_tip, highest_fee }: Surroundings,
+  { balances, more_gas, least_tip, highest_cost }: Surroundings,
   { held, base_fee_per_gas, round }: { held: Held | null; base_fee_per_gas: bigint; round: number },
 ): SendOutcome {
   const fees = feesOf(sent)
@@ -232,7 +239,7 @@ function answerTo(
   if (held?.hash === sent.hash) return "known"
   if (fee < base_fee_per_gas && round % 2 === 0) return "fee_too_low"
   if (round >= more_gas && round % 3 === 0 && !sent.is_cancel && gasOf(sent) < moreGas) return "gas_too_low"
-  if (highest_fee !== null && fee > highest_fee) return "fee_too_high"
+  if (highest_cost !== null && fee * gasOf(sent) > highest_cost) return "fee_too_high"
   if (tip < least_tip) {
     sent.last_error = `transaction underpriced: tip needed ${least_tip}, tip permitted ${tip}`
     return "underpriced"

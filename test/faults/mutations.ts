@@ -67,7 +67,7 @@ export const mutations: Mutation[] = [
     replace: [["if (!before || !best) return", "if (best) return"]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
-      test: "never offers what was signed before, whatever was returned",
+      test: "alternates between a price that a pool refused and the better one rejected as",
     },
   },
   {
@@ -91,7 +91,7 @@ export const mutations: Mutation[] = [
   {
     name: "an offer that a pool refused is taken for what it holds once the last costs too much",
     file: "src/engine/lanes/next-move.ts",
-    replace: [["if (held && !isGone(held) && ", "if (held && "]],
+    replace: [["if (own && !isGone(own) && ", "if (own && "]],
     noticed_by: {
       file: "test/engine/open-nonce.test.ts",
       test: "a nonce is used in the end, whatever a pool holds of it",
@@ -110,6 +110,15 @@ export const mutations: Mutation[] = [
     name: "what a pool holds no more is replaced, not what it holds instead",
     file: "src/engine/lanes/next-move.ts",
     replace: [["return isGone(held)\n", "return held.send_count < 0\n"]],
+    noticed_by: {
+      file: "test/engine/open-nonce.test.ts",
+      test: "a nonce is used in the end, whatever a pool holds of it",
+    },
+  },
+  {
+    name: "a call that is held back takes turns with the empty transaction in its place",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [["held?.is_cancel === is_given_up ? held : undefined", "held"]],
     noticed_by: {
       file: "test/engine/open-nonce.test.ts",
       test: "a nonce is used in the end, whatever a pool holds of it",

@@ -36,8 +36,10 @@ type Signed = OpenNonce & {
   limits: FeeLimits
   /** The last attempt of the wanted kind. */
   last: AttemptRow
-  /** The dearest attempt that a pool has held. */
+  /** The dearest attempt that a pool has held: what is to be mined has to replace it. */
   held: AttemptRow | undefined
+  /** The same if it is of the wanted kind: a call that is given up is not sent again. */
+  own: AttemptRow | undefined
   /** The least tip that nodes' pools accept; 0 if no node named one. */
   least_tip: bigint
 }
@@ -54,8 +56,9 @@ export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits)
   const last = attempts.findLast(({ is_cancel }) => is_cancel === is_given_up)
   if (!last) return firstCancel(open, held, market, limits)
 
-  const signed = { ...open, market, limits, last, held, least_tip }
-  if (gasOf(last) !== gas) return offer(signed, replacingHeld(signed, limits), held ?? last)
+  const own = held?.is_cancel === is_given_up ? held : undefined
+  const signed = { ...open, market, limits, last, held, own, least_tip }
+  if (gasOf(last) !== gas) return offer(signed, replacingHeld(signed, limits), own ?? last)
   switch (last.last_outcome) {
     case "fee_too_high":
       return afterTooHigh(signed)
@@ -83,15 +86,15 @@ function firstCancel(
 
 /** The last attempt costs more than a node allows: one that a pool holds will do if a block would take it. */
 function afterTooHigh(signed: Signed): Move {
-  const { last, held, market, limits, is_waiting_long } = signed
-  if (held && !isGone(held) && !isPricedOut(feesOf(held), market) && !is_waiting_long) return resend(held)
+  const { last, own, market, limits, is_waiting_long } = signed
+  if (own && !isGone(own) && !isPricedOut(feesOf(own), market) && !is_waiting_long) return resend(own)
   const within = limitsBelow(limits, costOf(gasOf(last), feesOf(last)))
-  return offer(signed, replacingHeld(signed, within), held ? sentLess(last, held) : last)
+  return offer(signed, replacingHeld(signed, within), own ? sentLess(last, own) : last)
 }
 
 /** The last attempt neither replaces what a pool holds nor, perhaps, reaches the tip that it demands. */
 function afterUnderpriced(signed: Signed): Move {
-  const { attempts, gas, last, held, market, limits, least_tip } = signed
+  const { attempts, is_given_up, gas, last, held, own, market, limits, least_tip } = signed
   // Raising by a tenth per block would take a minute or more to reach that tip, and
   // multiply the whole price by as much.
   if (least_tip > feesOf(last).max_priority_fee_per_gas)
@@ -100,9 +103,9 @@ function afterUnderpriced(signed: Signed): Move {
     held && !isBlockedByUnknown(attempts, held)
       ? replacing(held, signed, limits)
       : outbiddingFees(highestOf(attempts), gas, market, limits)
-  const best = dearest(attempts) as AttemptRow
+  const best = dearest(attempts.filter(({ is_cancel }) => is_cancel === is_given_up)) ?? last
   // A pool that does not hold ours any more says so when it is sent again.
-  return offer(signed, fees, [best, held ?? best].reduce(sentLess, last))
+  return offer(signed, fees, [best, own ?? best].reduce(sentLess, last))
 }
 
 /**
@@ -117,8 +120,8 @@ function isBlockedByUnknown(attempts: AttemptRow[], held: AttemptRow): boolean {
 
 /** The signer cannot pay for the last attempt. Signs again only if prices moved enough to matter. */
 function afterNoFunds(signed: Signed): Move {
-  const { gas, last, held, market, limits } = signed
-  if (held) return resend(sentLess(last, held))
+  const { gas, last, held, own, market, limits } = signed
+  if (held) return resend(own ? sentLess(last, own) : last)
   const [todays, unpaid] = [firstFees(gas, market, limits), feesOf(last)]
   const isDearer = todays.max_fee_per_gas > unpaid.max_fee_per_gas
   const isWorthIt = isTenthLess(todays, unpaid) || (isDearer && isPricedOut(unpaid, market))
@@ -127,10 +130,9 @@ function afterNoFunds(signed: Signed): Move {
 
 /** No block includes the last attempt at the present base fee, or a node said so. */
 function afterTooLow(signed: Signed): Move {
-  const { last, held, market, limits, is_given_up, is_waiting_long } = signed
+  const { last, own, market, limits, is_waiting_long } = signed
   // An earlier attempt may be minable now, and the pools may have dropped it.
-  const isOther = held !== undefined && held !== last && held.is_cancel === is_given_up
-  const minable = isOther && !isPricedOut(feesOf(held), market) ? held : undefined
+  const minable = own && own !== last && !isPricedOut(feesOf(own), market) ? own : undefined
   const isRefused = minable?.last_outcome === "fee_too_low" || isGone(minable)
   if (minable && !isRefused && !is_waiting_long) return resend(minable)
   return offer(signed, replacingHeld(signed, limits), minable ? sentLess(minable, last) : last)
