@@ -111,7 +111,7 @@ function onInstantChain(faults: Fault[]): Fault[] {
   const possible = faults.filter(
     (fault) =>
       !["reorganize", "hasty"].includes(fault.kind) &&
-      !(fault.kind === "provider" && fault.mood === "other_fork"),
+      !(fault.kind === "provider" && ["other_fork", "two_forks"].includes(fault.mood)),
   )
   return [{ kind: "instant", at: 0 }, ...possible]
 }

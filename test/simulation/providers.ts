@@ -78,8 +78,9 @@ function viewOf({ mood, known }: Provider, chain: SimulatedChain, chance: Stream
   const whole = wholeView(chain)
   if (mood === "behind") return behind(whole, lag)
   if (mood === "many_nodes") return behind(whole, chance.below(mostNodeLag + 1))
-  // Of several nodes that share the requests to one URL, some follow another fork.
-  const isElsewhere = mood === "other_fork" || (mood === "two_forks" && chance.happens(0.5))
+  // Of several nodes that share the requests to one URL, some follow another fork, though never from below what is final.
+  const isDivided = mood === "two_forks" && whole.head - known < depths.finality_depth
+  const isElsewhere = mood === "other_fork" || (isDivided && chance.happens(0.5))
   return isElsewhere ? { known: Math.min(known, whole.known), head: whole.head } : whole
 }
 
