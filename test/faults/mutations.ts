@@ -24,6 +24,11 @@ const authorizer = "test/engine/authorizer.test.ts"
 const headerChain = "src/engine/chain/headers.ts"
 const headers = "test/engine/headers.test.ts"
 const longLife = "test/db/long-life.test.ts"
+const nextMove = "src/engine/lanes/next-move.ts"
+const openNonce = {
+  file: "test/engine/open-nonce.test.ts",
+  test: "a nonce is used in the end, whatever a pool holds of it",
+}
 
 export const mutations: Mutation[] = [
   {
@@ -57,14 +62,14 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a bump from the estimate only",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [["replacementFees(feesOf(attempt), gas, market, within)", "firstFees(gas, market, within)"]],
     noticed_by: { scenario: "prices rise" },
   },
   {
     name: "what a pool refused is offered again and again",
-    file: "src/engine/lanes/next-move.ts",
-    replace: [["if (!before || !best) return", "if (best) return"]],
+    file: nextMove,
+    replace: [["if (!before) return", "if (before !== last) return"]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
       test: "alternates between a price that a pool refused and the better one rejected as",
@@ -72,61 +77,43 @@ export const mutations: Mutation[] = [
   },
   {
     name: "what a pool refused for something else that it holds takes turns with the last",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [["if (raised) return", "if (raised && best === last) return"]],
-    noticed_by: {
-      file: "test/engine/open-nonce.test.ts",
-      test: "a nonce is used in the end, whatever a pool holds of it",
-    },
+    noticed_by: openNonce,
   },
   {
     name: "an offer that a pool refused is taken for what it holds once the last is too cheap",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [[" || isGone(minable)", ""]],
-    noticed_by: {
-      file: "test/engine/open-nonce.test.ts",
-      test: "a nonce is used in the end, whatever a pool holds of it",
-    },
+    noticed_by: openNonce,
   },
   {
     name: "an offer that a pool refused is taken for what it holds once the last costs too much",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [["if (own && !isGone(own) && ", "if (own && "]],
-    noticed_by: {
-      file: "test/engine/open-nonce.test.ts",
-      test: "a nonce is used in the end, whatever a pool holds of it",
-    },
+    noticed_by: openNonce,
   },
   {
     name: "a price that a node found too high is offered again, not a lower one",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [['if (before.last_outcome === "fee_too_high") {', 'if (before.last_outcome === "wait") {']],
-    noticed_by: {
-      file: "test/engine/open-nonce.test.ts",
-      test: "a nonce is used in the end, whatever a pool holds of it",
-    },
+    noticed_by: openNonce,
   },
   {
     name: "what a pool holds no more is replaced, not what it holds instead",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [["return isGone(held)\n", "return held.send_count < 0\n"]],
-    noticed_by: {
-      file: "test/engine/open-nonce.test.ts",
-      test: "a nonce is used in the end, whatever a pool holds of it",
-    },
+    noticed_by: openNonce,
   },
   {
     name: "a call that is held back takes turns with the empty transaction in its place",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [["held?.is_cancel === is_given_up ? held : undefined", "held"]],
-    noticed_by: {
-      file: "test/engine/open-nonce.test.ts",
-      test: "a nonce is used in the end, whatever a pool holds of it",
-    },
+    noticed_by: openNonce,
   },
   {
     name: "what a pool once took is taken for what it holds",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [["  if (isGone(held)) return true\n", ""]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
@@ -135,7 +122,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "one nonce at a time is raised",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [
       ["if (isPricedOut(feesOf(last), market))", "if (is_waiting_long && isPricedOut(feesOf(last), market))"],
     ],
@@ -298,7 +285,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a claim fails where a node leaves out who claimed the unit first",
-    file: "workers/jobs/relay-claims.ts",
+    file: relayClaims,
     replace: [
       [
         "  if (!log)\n    throw new ChainUnreachable(",
@@ -336,7 +323,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a claim is superseded whose bytes are out",
-    file: "workers/jobs/relay-claims.ts",
+    file: relayClaims,
     replace: [["return await filterAll(superseded, isOver)", "return superseded"]],
     noticed_by: { file: refused, test: "is not superseded before they can no longer claim a unit" },
   },
@@ -453,7 +440,7 @@ export const mutations: Mutation[] = [
       ],
     ],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "goes to the next unit if a reorganization deeper than the confirmation depth undoes it",
     },
   },
@@ -464,7 +451,7 @@ export const mutations: Mutation[] = [
       ["block_number === null || block_hash !== null) return null", "block_number === null) return null"],
     ],
     noticed_by: {
-      file: "test/engine/met-nothing.test.ts",
+      file: metNothing,
       test: "a chip replacement that waits to be repeated is not taken for done while no node has its receipt",
     },
   },
@@ -485,7 +472,7 @@ export const mutations: Mutation[] = [
       ["{ ...unit, ...now }", "unit"],
     ],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "keeps the owner that another worker found while an earlier one was being queried",
     },
   },
@@ -494,25 +481,25 @@ export const mutations: Mutation[] = [
     file: "workers/watches/ownership-changes.ts",
     replace: [["if (between) requireTied(headers, between)", ""]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "was reported differently by a node on another fork",
     },
   },
   {
     name: "nobody is asked again whose owner was found above what was read",
-    file: "workers/watches/watch-authorizations.ts",
+    file: watch,
     replace: [["if (is_ahead) moved = await noteOwnersAsked(turn, chain, deepest)", ""]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "has none if its claim was found in a block that was never read and is gone",
     },
   },
   {
     name: "an authorization is judged by a provider on another fork",
-    file: "workers/watches/authorization-outcome.ts",
+    file: outcome,
     replace: [["if (!(await asker.isAgreed())) return providersDisagree", ""]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "is not superseded by what only a provider on another fork has",
     },
   },
@@ -521,7 +508,7 @@ export const mutations: Mutation[] = [
     file: "workers/watches/lost-owners.ts",
     replace: [["if (!(await isAgreed())) return\n", ""]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "is queried only while providers agree, because one on the previous fork still names the owner",
     },
   },
@@ -530,7 +517,7 @@ export const mutations: Mutation[] = [
     file: "workers/watches/told-uses.ts",
     replace: [["    told.push(...(some.flat() as ToldUse[]))\n", ""]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "whose use a reorganization moved to another transaction while no worker ran gets that transaction's hash",
     },
   },
@@ -544,7 +531,7 @@ export const mutations: Mutation[] = [
       ],
     ],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "that was queried, and whose use a node left out of its logs, is queried again when an operator retries it",
     },
   },
@@ -1118,7 +1105,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "new blocks are asked for as a range where they are final at once",
-    file: "workers/watches/watch-authorizations.ts",
+    file: watch,
     replace: [["head - surelyHeld(chain.config) + 1n", "head - BigInt(chain.config.finality_depth) + 1n"]],
     noticed_by: {
       file: depths,
@@ -1127,7 +1114,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "nodes at one URL are never further apart than twelve blocks, however fast those are",
-    file: "src/engine/chain/headers.ts",
+    file: headerChain,
     replace: [["const mostSecondsBehind = 10", "const mostSecondsBehind = 1"]],
     noticed_by: {
       file: depths,
@@ -1342,7 +1329,7 @@ export const mutations: Mutation[] = [
     file: "workers/watches/follow-owners.ts",
     replace: [["(await hasNoContract(chain, address, block))", "block.number < 0n"]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "a claimed token whose collection the chain has lost delays no authorization of another one",
     },
   },
@@ -1351,7 +1338,7 @@ export const mutations: Mutation[] = [
     file: "src/engine/chain/issued.ts",
     replace: [["data === noSize", "data === noSize || !data"]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "a claimed token stays claimed while a provider that is behind answers for a block as if it were empty",
     },
   },
@@ -1405,7 +1392,7 @@ export const mutations: Mutation[] = [
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === 1 || ", "if (asked >= 1 || "]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "used long ago is found through a provider with a small block range",
     },
   },
@@ -1494,7 +1481,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a block is missing for all if a provider that is stuck lacks it",
-    file: "src/engine/chain/providers.ts",
+    file: providers,
     replace: [["if (provider.lags) laggards.add(error)", "if (provider.is_silent) laggards.add(error)"]],
     noticed_by: {
       file: "test/engine/lesser-nodes.test.ts",
@@ -1527,7 +1514,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "the tip that a node asks for is come to by tenths",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [
       ['leastTipIn(last_error ?? "") ?? 0n', "0n"],
       ['import { leastTipIn } from "../chain/send-errors.ts"\n', ""],
@@ -1553,7 +1540,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "what a node asked for is forgotten once something else was said",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [["leastTipWithin(limits, attempts)", "leastTipWithin(limits, attempts.slice(-1))"]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
@@ -1562,7 +1549,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "what cannot be paid for is signed anew with each block",
-    file: "src/engine/lanes/next-move.ts",
+    file: nextMove,
     replace: [["const isWorthIt = isTenthLess(", "const isWorthIt = true || isTenthLess("]],
     noticed_by: {
       file: "test/engine/push-on.test.ts",
@@ -1757,7 +1744,7 @@ export const mutations: Mutation[] = [
     file: "workers/watches/single-use.ts",
     replace: [["=== 0 ? output", ">= 0 ? output"]],
     noticed_by: {
-      file: "test/engine/watch-depths.test.ts",
+      file: depths,
       test: "shared by two claims prepared at the same time is used once, by the first",
     },
   },
@@ -1769,7 +1756,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a claim locks whichever chip the chain has",
-    file: "workers/jobs/relay-claims.ts",
+    file: relayClaims,
     replace: [["if (chipIdOf(chip) === chip_id) return false", "if (chip > 0) return false"]],
     noticed_by: {
       file: "test/engine/foreign-chips.test.ts",
@@ -1778,7 +1765,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a claim that lost its nonce goes out as it was",
-    file: "workers/jobs/relay-claims.ts",
+    file: relayClaims,
     replace: [["  plansAnew: true,\n\n", ""]],
     noticed_by: {
       file: "test/engine/signed-claims.test.ts",
@@ -1787,7 +1774,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "one recipient's claim is looked for down to the deployment",
-    file: "workers/jobs/relay-claims.ts",
+    file: relayClaims,
     replace: [
       ["const args = { from: contract, tokenId", "const args = { from: contract, to: recipient, tokenId"],
     ],

@@ -34,7 +34,9 @@ type Move = { do: "resend" | "keep"; attempt: AttemptRow } | { do: "offer"; fees
 type Signed = OpenNonce & {
   market: FeeMarket
   limits: FeeLimits
-  /** The last attempt of the wanted kind. */
+  /** The attempts of the wanted kind, in order of signing. */
+  wanted: AttemptRow[]
+  /** The last of them. */
   last: AttemptRow
   /** The dearest attempt that a pool has held: what is to be mined has to replace it. */
   held: AttemptRow | undefined
@@ -53,11 +55,12 @@ export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits)
   const least_tip = leastTipWithin(limits, attempts)
   const market = { ...advised, priority_fee_per_gas: most(advised.priority_fee_per_gas, least_tip) }
   const held = dearest(attempts.filter(({ first_sent_block }) => first_sent_block !== null))
-  const last = attempts.findLast(({ is_cancel }) => is_cancel === is_given_up)
+  const wanted = attempts.filter(({ is_cancel }) => is_cancel === is_given_up)
+  const last = wanted.at(-1)
   if (!last) return firstCancel(open, held, market, limits)
 
   const own = held?.is_cancel === is_given_up ? held : undefined
-  const signed = { ...open, market, limits, last, held, own, least_tip }
+  const signed = { ...open, market, limits, wanted, last, held, own, least_tip }
   if (gasOf(last) !== gas) return offer(signed, replacingHeld(signed, limits), own ?? last)
   switch (last.last_outcome) {
     case "fee_too_high":
@@ -94,7 +97,7 @@ function afterTooHigh(signed: Signed): Move {
 
 /** The last attempt neither replaces what a pool holds nor, perhaps, reaches the tip that it demands. */
 function afterUnderpriced(signed: Signed): Move {
-  const { attempts, is_given_up, gas, last, held, own, market, limits, least_tip } = signed
+  const { attempts, wanted, gas, last, held, own, market, limits, least_tip } = signed
   // Raising by a tenth per block would take a minute or more to reach that tip, and
   // multiply the whole price by as much.
   if (least_tip > feesOf(last).max_priority_fee_per_gas)
@@ -103,7 +106,7 @@ function afterUnderpriced(signed: Signed): Move {
     held && !isBlockedByUnknown(attempts, held)
       ? replacing(held, signed, limits)
       : outbiddingFees(highestOf(attempts), gas, market, limits)
-  const best = dearest(attempts.filter(({ is_cancel }) => is_cancel === is_given_up)) ?? last
+  const best = dearest(wanted) as AttemptRow
   // A pool that does not hold ours any more says so when it is sent again.
   return offer(signed, fees, [best, own ?? best].reduce(sentLess, last))
 }
@@ -148,18 +151,18 @@ function resend(attempt: AttemptRow): Move {
  * something else that it holds, and otherwise they take turns.
  */
 function offer(signed: Signed, fees: Fees | null, otherwise: AttemptRow): Move {
-  const { attempts, is_given_up, gas, last, market, limits } = signed
+  const { wanted, gas, last, market, limits } = signed
   if (fees === null || isSignedFor(last, gas, fees)) return { do: "keep", attempt: otherwise }
-  const alike = attempts.filter((each) => each.is_cancel === is_given_up && gasOf(each) === gas)
-  const before = alike.find((each) => isSignedFor(each, gas, fees))
-  const best = dearest(alike)
-  if (!before || !best) return { do: "offer", fees }
+  const before = wanted.find((each) => isSignedFor(each, gas, fees))
+  if (!before) return { do: "offer", fees }
   if (before.last_outcome === "fee_too_high") {
     const within = limitsBelow(limits, costOf(gas, fees))
     const lower = offer({ ...signed, limits: within }, replacingHeld(signed, within), last)
     // Another node may take it.
     return lower.do === "offer" ? lower : { ...lower, attempt: sentLess(lower.attempt, before) }
   }
+  const alike = wanted.filter((each) => gasOf(each) === gas)
+  const best = dearest(alike) as AttemptRow
   const isRefused = best.last_outcome === "underpriced"
   const raised = isRefused ? outbiddingFees(highestOf(alike), gas, market, limits) : null
   if (raised) return { do: "offer", fees: raised }
