@@ -13,6 +13,7 @@ import {
   goOn,
   grant,
   issuedUnit,
+  leavingOutLogs,
   mineWithoutRole,
   numberOf,
   openForEachTest,
@@ -162,11 +163,6 @@ test("a lane continues if another transaction achieved its claim and no node has
   expect(row).toMatchObject({ status: "open", reason: null })
   expect((await hand.transactionsOf("relayClaim"))[0]?.status).toBe("final")
 }, 30_000)
-
-/** The chain as seen through a node that has none of the blocks with logs yet. */
-function leavingOutLogs(chain: ConnectedChain): ConnectedChain {
-  return { ...chain, rpc: { ...chain.rpc, getContractEvents: async () => [] } as typeof chain.rpc }
-}
 
 /** A relayed claim mined before the deployment, because of a reorganization, and then made by another sender. */
 async function claimedByAnother() {

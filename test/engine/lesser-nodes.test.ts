@@ -218,8 +218,7 @@ test("a claim is prepared for a wallet through a provider that knows no blocks b
   )
   const { unit_id } = await issuedUnit(running)
   const { client } = running.stage.anvil
-  const request = client.request as (call: object) => Promise<{ number: Hex }>
-  stuck.block = await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
+  stuck.block = await newestBlock(running)
   await running.blocks.betweenBlocks(() => client.mine({ blocks: 40 }))
   await chain.providers.rank()
   expect(chain.providers.health().map(({ state }) => state)).toEqual(["behind", "healthy"])
@@ -251,10 +250,14 @@ test("what a node that knows no blocks by hash tells of a token does not count i
 }, 40_000)
 
 /** The newest block as it is on another fork. */
-async function blockOfTheFork({ stage }: Running): Promise<object> {
-  const request = stage.anvil.client.request as (call: object) => Promise<object>
-  const block = await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
-  return { ...block, hash: keccak256("0x01") }
+async function blockOfTheFork(running: Running): Promise<object> {
+  return { ...(await newestBlock(running)), hash: keccak256("0x01") }
+}
+
+/** The newest block as a node says it. */
+async function newestBlock({ stage }: Running): Promise<{ number: Hex }> {
+  const request = stage.anvil.client.request as (call: object) => Promise<{ number: Hex }>
+  return await request({ method: "eth_getBlockByNumber", params: ["latest", false] })
 }
 
 function functionIn([call]: unknown[]): string {

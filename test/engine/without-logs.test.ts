@@ -12,6 +12,7 @@ import {
   goOn,
   grant,
   issuedUnit,
+  leavingOutLogs,
   openForEachTest,
   outsider,
   pairedUnit,
@@ -101,10 +102,8 @@ test("a rejected claim whose node silently keeps no old logs waits, and says tha
   const create = await preparedClaim(hand, unit_id, person.address)
   await claimBeside(hand, address, friend.address)
   const { id } = await create()
-  const getContractEvents = async () => []
   const [owning] = hand.lanes
-  const chain = { ...hand.chain, rpc: { ...hand.chain.rpc, getContractEvents } as never }
-  await goOn({ ...hand, tick: tickOf({ ...owning, chain }) }, 12)
+  await goOn({ ...hand, tick: tickOf({ ...owning, chain: leavingOutLogs(hand.chain) }) }, 12)
   expect((await claimNow(hand, id)).status).toBe("claiming")
   const { read } = hand.world.context.db
   const [waiting] = await read.select().from(effects).where(eq(effects.actor_id, id))

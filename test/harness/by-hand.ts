@@ -352,6 +352,11 @@ export function withoutLogs({ chain }: ByHand, said: string): ConnectedChain {
   return { ...chain, rpc: { ...chain.rpc, getContractEvents } as typeof chain.rpc }
 }
 
+/** The chain as seen through a node that has none of the blocks with logs yet, or no logs any more, and says neither. */
+export function leavingOutLogs(chain: ConnectedChain): ConnectedChain {
+  return { ...chain, rpc: { ...chain.rpc, getContractEvents: async () => [] } as typeof chain.rpc }
+}
+
 /** The chain as seen through nodes without receipts. */
 export function withoutReceipts({ chain }: ByHand): ConnectedChain {
   const isForReceipt = ({ method }: { method: string }) => method === "eth_getTransactionReceipt"

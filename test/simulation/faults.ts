@@ -109,11 +109,14 @@ export function drawFaults(seed: bigint, processes: readonly string[], providers
 /** Without the faults that require blocks to be replaced. */
 function onInstantChain(faults: Fault[]): Fault[] {
   const possible = faults.filter(
-    (fault) =>
-      !["reorganize", "hasty"].includes(fault.kind) &&
-      !(fault.kind === "provider" && ["other_fork", "two_forks"].includes(fault.mood)),
+    (fault) => !["reorganize", "hasty"].includes(fault.kind) && !isOfAnotherFork(fault),
   )
   return [{ kind: "instant", at: 0 }, ...possible]
+}
+
+/** Returns whether nodes of a provider follow another fork. */
+export function isOfAnotherFork(fault: Fault): boolean {
+  return fault.kind === "provider" && ["other_fork", "two_forks"].includes(fault.mood)
 }
 
 /** Rare coincidences, drawn at the right moment. With few other faults they are likely to occur. */

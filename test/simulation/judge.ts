@@ -20,7 +20,7 @@ import { findFaultsInAnswers } from "./answers.ts"
 import type { Asking, CollectionPlayed } from "./asking.ts"
 import { tip as advisedTip } from "./chain/json-rpc.ts"
 import type { Clients } from "./clients.ts"
-import type { Fault } from "./faults.ts"
+import { type Fault, isOfAnotherFork } from "./faults.ts"
 import { maxFeePerGasGwei } from "./ground.ts"
 import { findFaultsInEvents } from "./judge-events.ts"
 import { findFaultsInOwners, kept, lostForGood } from "./judge-owners.ts"
@@ -192,12 +192,7 @@ type Swap = CollectionPlayed["replacements"][number]
  */
 async function haltedWithoutCause({ operator, faults, restoration }: Remains): Promise<string[]> {
   const mayHalt =
-    restoration !== null ||
-    faults.some(
-      (fault) =>
-        fault.kind === "steal" ||
-        (fault.kind === "provider" && ["other_fork", "two_forks"].includes(fault.mood)),
-    )
+    restoration !== null || faults.some((fault) => fault.kind === "steal" || isOfAnotherFork(fault))
   return mayHalt ? [] : operator.halts.map((halt) => `halted without a cause: ${halt}`)
 }
 
