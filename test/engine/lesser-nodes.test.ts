@@ -142,6 +142,8 @@ test("a claim is prepared for a wallet even if nodes behind one URL briefly lack
     [-32_000, "cannot query unfinalized data"],
     [-32_001, `${keccak256("0x01")} could not be found`],
     [-32_002, `No state available for block ${keccak256("0x01")}`],
+    [-32_603, `hash ${keccak256("0x01").slice(2)} is not currently canonical`],
+    [-32_602, "BlockOutOfRangeError: block height is 20 but requested was 21"],
   ] as const) {
     Object.assign(lacks, { times: 6, code, words })
     expect((await claim()).status).toBe("claiming")

@@ -192,9 +192,9 @@ export function saysNotYet(words: string): boolean {
   )
 }
 
-/** The wording of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
+/** The wording of geth, Erigon, Besu, Nethermind, reth, AvalancheGo, zkSync and anvil. */
 const lacksBlock =
-  /(header|block)\b.*\b(not|be) found|^(0x)?[\da-f]+ could not be found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
+  /(header|block)\b.*\b(not|be) found|^(0x)?[\da-f]+ could not be found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet|is not (currently )?canonical|unable to find block|block ?height(:| is) \d+ (>|but requested was) \d+|range that is not available/
 
 /** Unknown block, as in the Engine API. */
 const noSuchBlock = -39_001
