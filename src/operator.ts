@@ -5,13 +5,19 @@ import { keepFilesPrivate, reachThisMachineDirectly } from "./platform/run.ts"
 
 keepFilesPrivate()
 reachThisMachineDirectly()
+let otherwise: string | undefined
 const terminal = {
-  print: (text: string) => new Promise<void>((written) => process.stdout.write(text, () => written())),
+  print(text: string, ifUnseen?: string) {
+    otherwise = ifUnseen
+    return new Promise<void>((written) => process.stdout.write(text, () => written()))
+  },
   complain: (text: string) => void process.stderr.write(text),
 }
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // The reader, such as `head`, has enough.
-  if (error.code !== "EPIPE") terminal.complain(`operator: the output cannot be written: ${error.message}\n`)
+  const then = otherwise === undefined ? "" : `; ${otherwise}`
+  // Without one, the reader, such as `head`, has enough.
+  if (error.code !== "EPIPE" || then)
+    terminal.complain(`operator: the output cannot be written: ${error.message}${then}\n`)
   process.exit(1)
 })
 const readEnvironment = () => withDevEnvironment(processEnvironment)

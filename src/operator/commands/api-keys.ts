@@ -22,6 +22,7 @@ export const apiKeyCommands: Command[] = [
         return {
           document: { ...presentApiKey(row), key },
           text: `${fields({ id, key })}\n\nKeep the key now: it is not stored and cannot be shown again.`,
+          ifUnseen: `key ${id} was issued all the same, and nobody has seen it: run keys revoke ${id}`,
         }
       }
     },

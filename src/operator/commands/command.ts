@@ -23,8 +23,11 @@ export type Command = {
   plan(values: Values): (world: World) => Promise<Output>
 }
 
-/** What a command shows. `isRefusal`: it ran and found something wrong, so it exits with 1. */
-export type Output = (ShortOutput | LongOutput) & { isRefusal?: boolean }
+/**
+ * What a command shows. `isRefusal`: it ran and found something wrong, so it exits with 1. `ifUnseen`: what was done
+ * all the same if this cannot be written, and what to do then.
+ */
+export type Output = (ShortOutput | LongOutput) & { isRefusal?: boolean; ifUnseen?: string }
 
 /** The document for `--json`, and the same as text. */
 type ShortOutput = { document: Record<string, unknown>; text: string }

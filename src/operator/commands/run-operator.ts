@@ -12,8 +12,11 @@ import { OperatorRefusal } from "../verbs/refusal.ts"
 import { type Command, type Output, parseValues, UsageError } from "./command.ts"
 import { commands } from "./commands.ts"
 
-/** Where a command prints its output and its errors. */
-export type Terminal = { print(text: string): void | Promise<void>; complain(text: string): void }
+/** Where a command prints its output and its errors. `ifUnseen` is to be said if the text cannot be written. */
+export type Terminal = {
+  print(text: string, ifUnseen?: string): void | Promise<void>
+  complain(text: string): void
+}
 
 /**
  * Runs one operator command on the service that the environment configures; the environment is read only if the
@@ -32,13 +35,18 @@ export async function runOperator(
     terminal.print(isJson ? jsonText({ usage: text }) : text)
     return 0
   }
+  let hasBegun = false
   try {
     return await runCommand(readEnvironment, rest, async (output) => {
-      for await (const piece of isJson ? jsonOf(output) : textOf(output)) await terminal.print(piece)
+      for await (const piece of isJson ? jsonOf(output) : textOf(output)) {
+        hasBegun = true
+        await terminal.print(piece, output.ifUnseen)
+      }
     })
   } catch (error) {
     const failure = failureOf(error)
-    if (isJson) terminal.print(jsonText({ error: failure.document }))
+    // After the beginning of a list, it would be a second document.
+    if (isJson && !hasBegun) terminal.print(jsonText({ error: failure.document }))
     terminal.complain(`${failure.lines.map((line) => `operator: ${line}`).join("\n")}\n`)
     if (!(error instanceof UsageError)) return 1
     terminal.complain(topicOf(rest).length > 0 ? `\n${usage(rest)}` : "operator: --help lists the commands\n")
