@@ -1,18 +1,30 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs"
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs"
 
 /**
  * Writes a file part by part, readable only by its owner. It appears at `path` once it is complete and on disk, or not
- * at all. Replaces a draft left by an earlier attempt.
+ * at all. Replaces a draft left by an earlier attempt; if that is still running, that fails, and this does not.
  */
 export async function writeWhole(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
   const draft = `${path}.part`
   rmSync(draft, { force: true })
   const file = openSync(draft, "wx", 0o600)
+  const isOwn = () => statSync(draft, { throwIfNoEntry: false })?.ino === fstatSync(file).ino
   try {
     for await (const part of parts) naming(path, () => writeAll(file, part))
     naming(path, () => fsyncSync(file))
+    if (!isOwn()) throw takenOver(path)
   } catch (error) {
-    rmSync(draft, { force: true })
+    if (isOwn()) rmSync(draft)
     throw error
   } finally {
     closeSync(file)
@@ -55,6 +67,10 @@ export async function* inParts(texts: AsyncIterable<string> | Iterable<string>):
     part = ""
   }
   if (part !== "") yield encoder.encode(part)
+}
+
+function takenOver(path: string): Error {
+  return Object.assign(new Error(`another process has begun to write '${path}'`), { code: "EBUSY", path })
 }
 
 /** Adds the path to an error of writing to an open file, such as of a full disk, which has none. */
