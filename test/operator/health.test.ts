@@ -6,7 +6,7 @@ import { newId } from "../../src/platform/ids.ts"
 import { type Engine, engines } from "../harness/engines.ts"
 import { createCaller, openService, type TestService } from "../harness/services.ts"
 
-const [sqlite] = engines
+const [sqlite, postgres] = engines
 let service: TestService
 beforeAll(async () => {
   service = await openService(sqlite as Engine)
@@ -85,4 +85,26 @@ test("the console says for how many more reasons something is stuck than it name
   const said = (await wrongSigns()).filter(({ text }) => text.includes("stuck"))
   expect(said.length).toBe(6)
   expect(said.at(-1)?.text).toBe("1 more stuck, for other reasons: run operator stuck")
+})
+
+test("the console says how far the process's clock is from the database's, which no SQLite has", async () => {
+  const own = await openService(postgres as Engine)
+  const clocks = async (at: TestService) =>
+    (await wrongSigns(at)).map(({ text }) => text).filter((text) => text.includes("clock"))
+  const said = async (aheadSeconds: number) => {
+    own.setTime(new Date(Date.now() + aheadSeconds * 1_000))
+    return await clocks(own)
+  }
+  expect(await said(0)).toEqual([])
+  for (const [seconds, place] of [
+    [3_600 * 24 * 91, "ahead of"],
+    [-3_600, "behind"],
+  ] as const)
+    expect(await said(seconds)).toEqual([
+      expect.stringMatching(
+        new RegExp(`^the clock of this process is \\d+ s ${place} that of the database: is each`),
+      ),
+    ])
+  expect(await clocks(service)).toEqual([])
+  await own.close()
 })

@@ -4,6 +4,7 @@ import { events } from "../../db/event-schema.ts"
 import { actorTimers, organizations } from "../../db/schema.ts"
 import type { Context } from "../../platform/context.ts"
 import { counted } from "../../platform/counted.ts"
+import { clockOffset } from "../clock-offset.ts"
 import { type WebhookState, webhookStates } from "../stories/webhook-states.ts"
 import { readChainStatus } from "../verbs/chain-status.ts"
 import { describeDoubled } from "../verbs/found-serials.ts"
@@ -30,6 +31,7 @@ async function readSigns(context: Context): Promise<Sign[]> {
   const signs = [
     ...stuckSigns(await findStuck(queries, now)),
     ...context.keyFaults().map(({ text }) => wrong(text)),
+    ...clockSigns(await clockOffset(context)),
     ...status.lanes.flatMap(laneSigns),
     ...status.chains.flatMap((chain) => chainSigns(context, chain)),
     ...(await timerSigns(queries, now)),
@@ -81,6 +83,15 @@ function stuckSigns(stuck: Stuck): Sign[] {
 }
 
 const mostReasons = 5
+
+/** From as far apart as the alert on clocks, in seconds. */
+const wrongClockSeconds = 30
+
+function clockSigns(offset: number | null): Sign[] {
+  if (offset === null || Math.abs(offset) <= wrongClockSeconds) return []
+  const apart = `${Math.round(Math.abs(offset))} s ${offset > 0 ? "ahead of" : "behind"} that of the database`
+  return [wrong(`the clock of this process is ${apart}: is each synchronized by NTP?`)]
+}
 
 /** An open lane may still say what holds it up. */
 function laneSigns(lane: ChainStatus["lanes"][number]): Sign[] {

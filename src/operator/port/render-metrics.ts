@@ -14,6 +14,7 @@ import type { Context, KeyFault } from "../../platform/context.ts"
 import { within } from "../../platform/deadline.ts"
 import { registry } from "../../platform/metrics.ts"
 import { createQuickClient } from "../ask-chain.ts"
+import { clockOffset } from "../clock-offset.ts"
 import type { WakeUpBoard } from "./wake-up-board.ts"
 
 /** All metrics in Prometheus's text format: what this process counted, and the state of the whole service. */
@@ -201,19 +202,10 @@ function secondsSince(at: Date, now: Date): number {
 }
 
 /** Also absent while the database does not respond. */
-async function readClock({ db, clock }: Context, gauges: Gauges): Promise<void> {
-  const offset = db.engine === "sqlite" ? null : await inTime(clockOffset(db.read, clock)).catch(() => null)
+async function readClock(context: Context, gauges: Gauges): Promise<void> {
+  const offset = await inTime(clockOffset(context)).catch(() => null)
   if (offset === null) return gauges.registry.removeSingleMetric("service_clock_offset_seconds")
   gauges.clock_offset.set(offset)
-}
-
-/** In seconds, the smallest possible: a slow response must not make a clock look wrong. */
-async function clockOffset(queries: Queries, clock: Context["clock"]): Promise<number> {
-  const asked = clock().getTime()
-  const [row] = await queries.ask({ text: "select extract(epoch from clock_timestamp())" }, [])
-  const answered = clock().getTime()
-  const theirs = Number(row?.[0]) * 1000
-  return (Math.min(Math.max(theirs, asked), answered) - theirs) / 1000
 }
 
 async function readWebhooks(queries: Queries, now: Date, gauges: Gauges): Promise<void> {
