@@ -230,6 +230,8 @@ test("invalid arguments are rejected with the correct usage", async () => {
     [["set-authorizer", "--account", newcomer, "--overlap-hours", "200"], "takes at most 168"],
     [["set-metadata-base", "--url", "https://tokens.test/"], "without a slash at its end"],
     [["burn"], 'has no "burn"'],
+    [["freeze-metadata-base", "--url", "https://a.test/m"], "freeze-metadata-base does not take --url"],
+    [["set-authorizer", "--account", newcomer, "--roles", "issue"], "does not take --roles"],
   ] as const) {
     const run = await operator("chain", "call", ...words)
     expect(run.code).toBe(2)

@@ -55,6 +55,7 @@ frozen. Seven days after announce-release holders can transfer the tokens of all
     plan(values) {
       const id = wholeNumber(values, "chain", 1)
       const make = callFor(values)
+      refuseOthers(values)
       return async ({ chains, context }) => {
         const chain = chainOf(chains, id)
         await requireRoles(chain)
@@ -73,6 +74,24 @@ const plainCalls: Record<string, PlainCall> = {
   resume: "resume",
   "announce-release": "announceRelease",
   "cancel-release": "cancelRelease",
+}
+
+/** By the words of ACT; the others take none. */
+const optionsOf: Record<string, string[]> = {
+  grant: ["account", "roles"],
+  revoke: ["account", "roles"],
+  "set-authorizer": ["account", "overlap-hours"],
+  "set-metadata-base": ["url"],
+}
+
+/** Throws `UsageError` for an option that another act has: whoever gives it expects something else to happen. */
+function refuseOthers(values: Values): void {
+  const act = values.argument
+  const own = Object.hasOwn(optionsOf, act) ? optionsOf[act] : []
+  const other = Object.values(optionsOf)
+    .flat()
+    .find((name) => values.option(name) !== null && !own?.includes(name))
+  if (other) throw new UsageError(`chain call ${act} does not take --${other}`)
 }
 
 function callFor(values: Values): Make {
