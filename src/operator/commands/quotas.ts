@@ -9,6 +9,8 @@ export const quotas: Command = {
   name: "quotas set",
   does: "sets an organization's quotas",
   takes: "--organization ID [--units N] [--collections N] [--chips N] [--taps-per-month N]  (N or unlimited)",
+  about:
+    "What exists already counts. Quotas that are not named stay as they are; organizations list --json shows them all.",
   options: { organization: true, units: false, collections: false, chips: false, "taps-per-month": false },
   plan(values) {
     const changes = quotasIn(values)

@@ -8,6 +8,7 @@ export const restored: Command = {
   does: "after restoring a backup: sends nothing new until earlier transactions are final or impossible",
   takes: "",
   about: `Stop every process, restore the backup, run this, then start the processes. If they already run, it can still be run.
+Once for each restored backup is enough: each run may use up 16 nonces of each lane with empty transactions, which cost gas.
 The runbook at /docs/runbooks/restore-a-back-up says what to do afterwards.`,
   options: {},
   plan:
