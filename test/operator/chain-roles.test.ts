@@ -240,6 +240,10 @@ test("invalid arguments are rejected with the correct usage", async () => {
   const { code, document, complaint } = await operator("chain", "call", "pause", "--chain", "5")
   expect(code).toBe(1)
   expect(JSON.stringify(document) + complaint).toContain("chain 5 is not in CHAINS, which has 31337")
+  environment = { ...stage.environment, CHAINS: "" }
+  for (const words of [["roles"], ["call", "pause"]])
+    expect((await operator("chain", ...words)).complaint).toContain("CHAINS names no chain: set it as the")
+  environment = stage.environment
 })
 
 test("the newest block accepts the longest overlap, however far ahead this machine's clock is", async () => {

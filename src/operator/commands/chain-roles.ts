@@ -144,7 +144,12 @@ function inHours(now: Date, hours: number): Date {
 function chainOf(chains: World["chains"], id: number | null): ConnectedChain {
   const chain = id === null ? [...chains.values()][0] : chains.get(id)
   if (chain && (id !== null || chains.size === 1)) return chain
-  const known = [...chains.keys()].join(", ") || "none"
+  const known = [...chains.keys()].join(", ")
+  if (known === "")
+    throw new OperatorRefusal(
+      "chain.not_configured",
+      "CHAINS names no chain: set it as the processes of the service have it",
+    )
   throw new OperatorRefusal(
     "chain.not_configured",
     id === null

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { counted } from "../../platform/counted.ts"
 import { exportedCollection, exportedTokens } from "../../resources/metadata/export.ts"
 import { drawCollection, drawToken } from "../../resources/metadata/picture.ts"
 import {
@@ -47,7 +48,10 @@ those issued later, have no metadata from then on, and never will once the base 
         tokens++
       }
       writeCollection(destination, found.collection)
-      return { document: { tokens, folder }, text: `the metadata of ${tokens} tokens is in ${folder}` }
+      return {
+        document: { tokens, folder },
+        text: `the metadata of ${counted(tokens, "token", "tokens")} is in ${folder}`,
+      }
     }
   },
 }
