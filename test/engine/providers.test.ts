@@ -610,6 +610,18 @@ describe("several providers", () => {
     await expect(reach(() => gasPrice(client))).rejects.toThrow("monthly capacity limit exceeded")
   })
 
+  test("one that lacks the last block of a range is not asked for its logs, of which it would leave out some", async () => {
+    const at = (head: string) => (call: Call) => says(call.method === "eth_getLogs" ? [] : head)(call)
+    const [ahead, behind] = [startProvider(fails(503)), startProvider(at("0x7"))]
+    const { client } = clientOf([ahead, behind])
+    const logs = () =>
+      client.request({ method: "eth_getLogs", params: [{ fromBlock: "0x4", toBlock: "0x8" }] })
+    await expect(reach(logs)).rejects.toThrow("block 8 could not be found")
+    expect(behind.asked.map(({ method }) => method)).toEqual(["eth_blockNumber"])
+    ahead.answer = at("0x8")
+    expect(await logs()).toEqual([])
+  })
+
   test("one that denies access for now is skipped for the next, whatever it calls that", async () => {
     for (const words of [
       "your IP is banned",

@@ -1,4 +1,4 @@
-import { custom, type Hex, type Transport } from "viem"
+import { custom, type Hex, isHex, type Transport } from "viem"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { createPlaces, type Places } from "../../platform/places.ts"
 import { firstAnswer, timelyAnswers } from "./answers.ts"
@@ -105,6 +105,7 @@ export function createProviders(
     const laggards = new Set<unknown>()
     const asks = targetsOf(question).map((provider) => async () => {
       try {
+        if (providers.length > 1) await requireHeld(provider, question, times)
         return await ask(provider, question, times)
       } catch (error) {
         if (provider.lags) laggards.add(error)
@@ -228,6 +229,18 @@ async function ask(provider: Provider, question: Question, times: Timing): Promi
   } finally {
     clearTimeout(silence)
   }
+}
+
+/**
+ * Throws an error unless a provider has the last block of a range whose logs are requested: one that is far behind
+ * would leave out the logs of blocks that it lacks.
+ */
+async function requireHeld(provider: Provider, { params }: Question, times: Timing): Promise<void> {
+  const [range] = Array.isArray(params) ? params : []
+  const last = (range as { toBlock?: unknown } | undefined)?.toBlock
+  if (!isHex(last)) return
+  const newest = (await ask(provider, { method: "eth_blockNumber" }, times)) as Hex
+  if (BigInt(newest) < BigInt(last)) throw new Error(`block ${BigInt(last)} could not be found`)
 }
 
 function noteAnswer(provider: Provider): void {
