@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test"
-import { eq, isNotNull } from "drizzle-orm"
+import { and, asc, eq, isNotNull } from "drizzle-orm"
 import { AbiDecodingZeroDataError, type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
+import { events } from "../../src/db/event-schema.ts"
 import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createHeaderChain } from "../../src/engine/chain/headers.ts"
@@ -153,6 +154,27 @@ describe("an authorization", () => {
     const clock = () => new Date(Date.now() + 2 * 3_600_000)
     await watch({ ...hand, world: { ...hand.world, context: { ...context, clock } } })
     expect(await claimNow(hand, claim.id)).toMatchObject({ status: "claimed", transaction_hash })
+  }, 30_000)
+
+  test("used in a block that is read together with the next owner's lets each owner be told once, in order", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
+    const { unit_id } = await issuedUnit(hand)
+    await watch(hand)
+    await send(hand, await ownClaim(hand, unit_id, 7))
+    await hand.mine()
+    const { id, transaction } = await ownTransfer(hand, unit_id)
+    await send(hand, { account: 7, transaction })
+    await hand.mine()
+    await watch(hand)
+    expect((await transferNow(hand, id)).status).toBe("confirmed")
+    const isOfOwner = and(eq(events.unit_id, unit_id), eq(events.type, "ownership.changed"))
+    const told = await hand.world.context.db.read
+      .select()
+      .from(events)
+      .where(isOfOwner)
+      .orderBy(asc(events.id))
+    const owners = told.map(({ data }) => (data.ownership as { owner: string | null }).owner)
+    expect(owners).toEqual([accountAt(7).address, accountAt(6).address])
   }, 30_000)
 
   test("whose use was recorded is not read again for blocks without a use", async () => {

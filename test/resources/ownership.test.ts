@@ -43,6 +43,13 @@ describe.each(engines)("on $name", (engine) => {
   const ownershipOf = async (id: string) =>
     presentUnit(await getUnit(behind.read(), customer.caller, id)).ownership
 
+  /** Notes an owner as the watch does that reads it from a block. */
+  const noteOwnerOf = (id: string, owner: string, block_number: number) =>
+    behind.turn(async (turn) => {
+      const [row] = await turn.tx.select().from(units).where(eq(units.id, id))
+      return row && (await noteOwner(turn, row, { owner, block_number }))
+    })
+
   test("a unit is unissued without a token, then in custody, and belongs to the recipient once it is claimed", async () => {
     const unpaired = await unpairedUnit(behind)
     expect(await ownershipOf(unpaired.id)).toEqual({ status: "unissued", owner: null, updated_at: null })
@@ -65,11 +72,12 @@ describe.each(engines)("on $name", (engine) => {
     expect((await ownershipOf(unit.id)).status).toBe("custody")
   })
 
-  test("a unit belongs to the recipient of a transfer once it is confirmed, not before", async () => {
+  test("a unit belongs to the recipient of a transfer once its block is read, not before", async () => {
     const { unit, session } = await claimedUnit(behind)
     const { id } = await transfer(behind, session, unit.id, { recipient: bob })
-    expect((await ownershipOf(unit.id)).owner).toBe(alice)
     await settle(behind, id, { outcome: "used", transaction_hash: hash })
+    expect((await ownershipOf(unit.id)).owner).toBe(alice)
+    await noteOwnerOf(unit.id, bob, 1)
     expect((await ownershipOf(unit.id)).owner).toBe(bob)
     const { body } = await ask(service, "GET /v1/events?limit=2", { as: customer.key })
     const told = (body.events as { type: string }[]).map(({ type }) => type)
@@ -79,14 +87,12 @@ describe.each(engines)("on $name", (engine) => {
 
   test("an owner read at an older block changes nothing", async () => {
     const { unit } = await claimedUnit(behind)
-    const note = (owner: string, block_number: number) =>
-      behind.turn(async (turn) => {
-        const [row] = await turn.tx.select().from(units).where(eq(units.id, unit.id))
-        return row && (await noteOwner(turn, row, { owner, block_number }))
-      })
-    expect([await note(bob, 20), await note(alice, 19)]).toEqual([true, false])
+    expect([await noteOwnerOf(unit.id, bob, 20), await noteOwnerOf(unit.id, alice, 19)]).toEqual([
+      true,
+      false,
+    ])
     expect((await ownershipOf(unit.id)).owner).toBe(bob)
-    expect(await note(alice, 20)).toBe(true)
+    expect(await noteOwnerOf(unit.id, alice, 20)).toBe(true)
     behind.says.owner = null
   })
 

@@ -32,7 +32,7 @@ import {
 } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { usageCounts } from "../../db/usage-schema.ts"
-import { noteClaimed, noteTransferred } from "./owners.ts"
+import { noteClaimed } from "./owners.ts"
 
 /** The machines, with what the runtime must know about each. An actor and the row it governs have the same id. */
 export const lifecycles = {
@@ -169,16 +169,11 @@ async function projectTransfer(
   turn: Turn,
   { id, status, context }: ProjectedActor<typeof transferMachine>,
 ): Promise<void> {
-  const [transfer] = await updateTransfer(turn.tx, { id, status, ...outcomeOf(turn, context) })
-  if (status === "confirmed" && transfer) await noteTransferred(turn, transfer)
+  await updateTransfer(turn.tx, { id, status, ...outcomeOf(turn, context) })
 }
 
 const updateTransfer = query((db, { id, ...changed }: Given<Ended<TransferRow>>) =>
-  db.update(transfers).set(changed).where(eq(transfers.id, id)).returning({
-    unit_id: transfers.unit_id,
-    sender: transfers.sender,
-    recipient: transfers.recipient,
-  }),
+  db.update(transfers).set(changed).where(eq(transfers.id, id)),
 )
 
 async function projectChipReplacement(

@@ -1,6 +1,6 @@
-import { and, eq, isNull, type SQL } from "drizzle-orm"
+import { and, eq, isNull } from "drizzle-orm"
 import { type Given, query } from "../../db/query.ts"
-import { type TransferRow, type UnitRow, units } from "../../db/schema.ts"
+import { type UnitRow, units } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 
 /** A token's owner according to the chain, null while in the service's custody, and the block that it was read from. */
@@ -42,16 +42,6 @@ export async function noteClaimed(turn: Turn, unitId: string, recipient: string)
   if (changed) await turn.tell(turn, { new_owner_of: unitId })
 }
 
-/** Stores the recipient of a transfer as the owner, only while the sender still is. */
-export async function noteTransferred(
-  turn: Turn,
-  { unit_id, sender, recipient }: Pick<TransferRow, "unit_id" | "sender" | "recipient">,
-): Promise<void> {
-  const change = { id: unit_id, sender, owner: recipient, ownership_updated_at: turn.at }
-  const [changed] = await transferUnit(turn.tx, change)
-  if (changed) await turn.tell(turn, { new_owner_of: unit_id })
-}
-
 type ChangedOwner = Pick<UnitRow, "id" | "owner"> & { ownership_updated_at: Date }
 
 const updateOwner = query(
@@ -64,13 +54,5 @@ const claimUnit = query((db, { id, ...changed }: Given<ChangedOwner>) =>
     .update(units)
     .set(changed)
     .where(and(eq(units.id, id), isNull(units.owner)))
-    .returning({ id: units.id }),
-)
-
-const transferUnit = query((db, { id, sender, ...changed }: Given<ChangedOwner & { sender: string }>) =>
-  db
-    .update(units)
-    .set(changed)
-    .where(and(eq(units.id, id), eq(units.owner, sender as SQL)))
     .returning({ id: units.id }),
 )
