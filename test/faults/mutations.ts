@@ -1451,6 +1451,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a provider without the last blocks of a range says what is in them",
+    file: providers,
+    replace: [["if (providers.length > 1) await requireHeld(provider, question, times)", ""]],
+    noticed_by: {
+      file: "test/engine/providers.test.ts",
+      test: "one that lacks the last block of a range is not asked for its logs, of which it would leave out some",
+    },
+  },
+  {
     name: "a wallet's claim is refused for a node that lacks the newest block",
     file: "src/engine/chain/chains.ts",
     replace: [["if (left === 1 || ", "if (left > 0 || "]],
