@@ -121,8 +121,9 @@ test("an API that is asked to stop reports not ready before it rejects requests,
 }, 60_000)
 
 test("a worker whose providers have gone silent stops normally, and leaves its lanes to others", async () => {
-  const silence = { has_fallen: false }
-  const providers = [1, 2].map(() => fakeChain({ chain_id: 31_337, code: "0x60", silence }))
+  const silence = { has_fallen: false, isMet: Promise.withResolvers<void>() }
+  // One after the other is asked, so that a round would go on for longer than a stop may take.
+  const providers = [1, 2, 3].map(() => fakeChain({ chain_id: 31_337, code: "0x60", silence }))
   const database = join(mkdtempSync(join(tmpdir(), "silent-")), "service.db")
   closers.push(() => rmSync(dirname(database), { recursive: true, force: true }))
   const operatorPort = await freePort()
@@ -140,7 +141,7 @@ test("a worker whose providers have gone silent stops normally, and leaves its l
   }
   while ((await statusOf(operatorPort, "/readyz")) !== 200 || !isHeld()) await Bun.sleep(50)
   silence.has_fallen = true
-  await Bun.sleep(1_500)
+  await silence.isMet.promise
   child.kill("SIGTERM")
   expect(await child.exited).toBe(0)
   expect(isHeld()).toBe(false)
@@ -217,7 +218,10 @@ async function takenPort(): Promise<number> {
   return listener.port
 }
 
-type FakeChain = { chain_id: number; code: string; silence?: { has_fallen: boolean } }
+type FakeChain = { chain_id: number; code: string; silence?: Silence }
+
+/** From when on a provider answers nothing, and that it was asked something then. */
+type Silence = { has_fallen: boolean; isMet: PromiseWithResolvers<void> }
 
 function fakeChain({ chain_id, code, silence }: FakeChain): string {
   const server = Bun.serve({
@@ -225,7 +229,10 @@ function fakeChain({ chain_id, code, silence }: FakeChain): string {
     port: 0,
     idleTimeout: 0,
     async fetch(request) {
-      if (silence?.has_fallen) await new Promise(() => {})
+      if (silence?.has_fallen) {
+        silence.isMet.resolve()
+        await new Promise(() => {})
+      }
       const { id, method } = (await request.json()) as { id: number; method: string }
       const result = method === "eth_chainId" ? `0x${chain_id.toString(16)}` : code
       return Response.json({ jsonrpc: "2.0", id, result })
