@@ -239,8 +239,12 @@ async function requireHeld(provider: Provider, { params }: Question, times: Timi
   const [range] = Array.isArray(params) ? params : []
   const last = (range as { toBlock?: unknown } | undefined)?.toBlock
   if (!isHex(last)) return
-  const newest = (await ask(provider, { method: "eth_blockNumber" }, times)) as Hex
-  if (BigInt(newest) < BigInt(last)) throw new Error(`block ${BigInt(last)} could not be found`)
+  if ((await newestBlock(provider, times)) < BigInt(last))
+    throw new Error(`block ${BigInt(last)} could not be found`)
+}
+
+async function newestBlock(provider: Provider, times: Timing): Promise<bigint> {
+  return BigInt((await ask(provider, { method: "eth_blockNumber" }, times)) as Hex)
 }
 
 function noteAnswer(provider: Provider): void {
@@ -314,11 +318,7 @@ function requireTaken(verdict: SendVerdict): SendVerdict {
 }
 
 async function rankNow(providers: Provider[], times: Timing, maxLag: bigint): Promise<void> {
-  const heads = await Promise.allSettled(
-    providers.map(async (provider) =>
-      BigInt((await ask(provider, { method: "eth_blockNumber" }, times)) as Hex),
-    ),
-  )
+  const heads = await Promise.allSettled(providers.map((provider) => newestBlock(provider, times)))
   const best = heads.reduce(
     (highest, head) => (head.status === "fulfilled" && head.value > highest ? head.value : highest),
     0n,
