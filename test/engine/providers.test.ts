@@ -622,6 +622,15 @@ describe("several providers", () => {
     expect(await logs()).toEqual([])
   })
 
+  test("one that names no block as its newest is not asked for logs either, and the error says what it answered", async () => {
+    for (const answer of [null, "0xzz", 7]) {
+      const { client } = clientOf([says(answer), says(answer)].map(startProvider))
+      const logs = () =>
+        client.request({ method: "eth_getLogs", params: [{ fromBlock: "0x4", toBlock: "0x8" }] })
+      await expect(reach(logs)).rejects.toThrow(`answers eth_blocknumber with ${JSON.stringify(answer)}`)
+    }
+  })
+
   test("one that denies access for now is skipped for the next, whatever it calls that", async () => {
     for (const words of [
       "your IP is banned",

@@ -1325,6 +1325,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a block that is read again tells a token's moves in it again",
+    file: "workers/watches/follow-owners.ts",
+    replace: [["    if (isTold && unit?.owner !== seen.owner) continue\n", ""]],
+    noticed_by: {
+      file: "test/resources/ownership.test.ts",
+      test: "several moves of a token in one block are told once, even if the block is read again",
+    },
+  },
+  {
     name: "a claimed token whose collection the chain has lost holds up all authorizations",
     file: "workers/watches/follow-owners.ts",
     replace: [["(await hasNoContract(chain, address, block))", "block.number < 0n"]],

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import fc from "fast-check"
+import type { Address } from "viem"
 import { units } from "../../src/db/schema.ts"
 import { noteOwner } from "../../src/engine/actors/owners.ts"
 import { presentUnit } from "../../src/resources/units/present.ts"
 import { getUnit } from "../../src/resources/units/service.ts"
+import { contractsOn, followMoves } from "../../workers/watches/follow-owners.ts"
 import {
   ask,
   type Customer,
@@ -24,8 +26,9 @@ import {
   transfer,
   unpairedUnit,
 } from "../harness/ownership.ts"
-import { activeCollection, newUnit, pair, settle } from "../harness/services.ts"
+import { activeCollection, chainId, newUnit, pair, settle } from "../harness/services.ts"
 
+const carol: Address = "0x90F79bf6EB2c4f870365E785982E1f101E93b906"
 const hash = `0x${"cd".repeat(32)}`
 
 describe.each(engines)("on $name", (engine) => {
@@ -93,6 +96,23 @@ describe.each(engines)("on $name", (engine) => {
     ])
     expect((await ownershipOf(unit.id)).owner).toBe(bob)
     expect(await noteOwnerOf(unit.id, alice, 20)).toBe(true)
+    behind.says.owner = null
+  })
+
+  test("several moves of a token in one block are told once, even if the block is read again", async () => {
+    const { unit } = await claimedUnit(behind)
+    const contracts = await contractsOn(behind.read(), chainId)
+    const contract = [...contracts.values()].find(({ collection_id }) => collection_id === unit.collection_id)
+    const { address } = contract as { address: Address }
+    const move = (from: Address, to: Address) => ({ address, serial: 1n, from, to, block_number: 30n })
+    const moves = [move(alice, bob), move(bob, carol), move(carol, bob)]
+    for (let time = 0; time < 2; time++) await behind.turn((turn) => followMoves(turn, contracts, moves))
+    const { body } = await ask(service, "GET /v1/events?limit=100", { as: customer.key })
+    const told = (body.events as { type: string; unit_id: string; data: ReturnType<typeof presentUnit> }[])
+      .filter(({ type, unit_id }) => type === "ownership.changed" && unit_id === unit.id)
+      .map(({ data }) => data.ownership.owner)
+    // Newest first.
+    expect(told).toEqual([bob, carol, bob, alice])
     behind.says.owner = null
   })
 

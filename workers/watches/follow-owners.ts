@@ -43,16 +43,30 @@ const contractsWithTokens = query((db, { chain_id }: Given<{ chain_id: number }>
 
 /** Records the new owners of moved tokens, in the order of the chain. */
 export async function followMoves(turn: Turn, contracts: Contracts, moves: readonly Move[]): Promise<void> {
-  for (const { address, serial, from, to, block_number } of moves) {
+  const ownersAfter = new Map(moves.map((move) => [blockOf(move), ownerIn(move.address, move.to)]))
+  const told = new Map<string, boolean>()
+  for (const move of moves) {
+    const { address, serial, from, to, block_number } = move
     const contract = contracts.get(lower(address))
     // An issuance puts the token into custody, which its own results report.
     if (!contract || isAddressEqual(from, zeroAddress)) continue
     const seen = { owner: ownerIn(address, to), block_number: Number(block_number) }
     const token = { ...contract, serial: Number(serial) }
     const [unit] = await unitOfToken(turn.tx, token)
+    // A worker that was overtaken reads blocks again: a token's earlier moves in a block are not told after its last.
+    const block = blockOf(move)
+    const isTold =
+      told.get(block) ?? (unit?.owner_block === seen.block_number && unit.owner === ownersAfter.get(block))
+    told.set(block, isTold)
+    if (isTold && unit?.owner !== seen.owner) continue
     if (unit) await noteSeenOwner(turn, unit, seen)
     else await noteFoundOwner(turn, token, seen)
   }
+}
+
+/** Identifies a token's moves in one block. */
+function blockOf({ address, serial, block_number }: Move): string {
+  return `${lower(address)} ${serial} ${block_number}`
 }
 
 /**

@@ -244,7 +244,9 @@ async function requireHeld(provider: Provider, { params }: Question, times: Timi
 }
 
 async function newestBlock(provider: Provider, times: Timing): Promise<bigint> {
-  return BigInt((await ask(provider, { method: "eth_blockNumber" }, times)) as Hex)
+  const answer = await ask(provider, { method: "eth_blockNumber" }, times)
+  if (isHex(answer)) return BigInt(answer)
+  throw new Error(`the provider answers eth_blockNumber with ${JSON.stringify(answer)}`)
 }
 
 function noteAnswer(provider: Provider): void {
