@@ -67,6 +67,9 @@ function clientOf(
 /** Each is a separate request, unlike the block number. */
 const gasPrice = (client: PublicClient) => client.request({ method: "eth_gasPrice" })
 
+const logsToBlock8 = (client: PublicClient) =>
+  client.request({ method: "eth_getLogs", params: [{ fromBlock: "0x4", toBlock: "0x8" }] })
+
 /** A clock that advances when it is told to. */
 function startClock() {
   const clock = { milliseconds: 1_000_000, now: () => clock.milliseconds }
@@ -614,20 +617,17 @@ describe("several providers", () => {
     const at = (head: string) => (call: Call) => says(call.method === "eth_getLogs" ? [] : head)(call)
     const [ahead, behind] = [startProvider(fails(503)), startProvider(at("0x7"))]
     const { client } = clientOf([ahead, behind])
-    const logs = () =>
-      client.request({ method: "eth_getLogs", params: [{ fromBlock: "0x4", toBlock: "0x8" }] })
-    await expect(reach(logs)).rejects.toThrow("block 8 could not be found")
+    await expect(reach(() => logsToBlock8(client))).rejects.toThrow("block 8 could not be found")
     expect(behind.asked.map(({ method }) => method)).toEqual(["eth_blockNumber"])
     ahead.answer = at("0x8")
-    expect(await logs()).toEqual([])
+    expect(await logsToBlock8(client)).toEqual([])
   })
 
   test("one that names no block as its newest is not asked for logs either, and the error says what it answered", async () => {
-    for (const answer of [null, "0xzz", 7]) {
+    for (const answer of [null, "0xzz", "0x", 7]) {
       const { client } = clientOf([says(answer), says(answer)].map(startProvider))
-      const logs = () =>
-        client.request({ method: "eth_getLogs", params: [{ fromBlock: "0x4", toBlock: "0x8" }] })
-      await expect(reach(logs)).rejects.toThrow(`answers eth_blocknumber with ${JSON.stringify(answer)}`)
+      const words = `answers eth_blocknumber with ${JSON.stringify(answer)}`
+      await expect(reach(() => logsToBlock8(client))).rejects.toThrow(words)
     }
   })
 

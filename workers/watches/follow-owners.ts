@@ -43,7 +43,7 @@ const contractsWithTokens = query((db, { chain_id }: Given<{ chain_id: number }>
 
 /** Records the new owners of moved tokens, in the order of the chain. */
 export async function followMoves(turn: Turn, contracts: Contracts, moves: readonly Move[]): Promise<void> {
-  const ownersAfter = new Map(moves.map((move) => [blockOf(move), ownerIn(move.address, move.to)]))
+  const ownersAfter = new Map(moves.map((move) => [blockKey(move), ownerIn(move.address, move.to)]))
   const told = new Map<string, boolean>()
   for (const move of moves) {
     const { address, serial, from, to, block_number } = move
@@ -54,7 +54,7 @@ export async function followMoves(turn: Turn, contracts: Contracts, moves: reado
     const token = { ...contract, serial: Number(serial) }
     const [unit] = await unitOfToken(turn.tx, token)
     // A worker that was overtaken reads blocks again: a token's earlier moves in a block are not told after its last.
-    const block = blockOf(move)
+    const block = blockKey(move)
     const isTold =
       told.get(block) ?? (unit?.owner_block === seen.block_number && unit.owner === ownersAfter.get(block))
     told.set(block, isTold)
@@ -64,9 +64,14 @@ export async function followMoves(turn: Turn, contracts: Contracts, moves: reado
   }
 }
 
+/** Identifies a token on its chain, in whatever case its contract is written. */
+export function tokenKey(contract: string, serial: number | bigint): string {
+  return `${lower(contract)} ${serial}`
+}
+
 /** Identifies a token's moves in one block. */
-function blockOf({ address, serial, block_number }: Move): string {
-  return `${lower(address)} ${serial} ${block_number}`
+function blockKey({ address, serial, block_number }: Move): string {
+  return `${tokenKey(address, serial)} ${block_number}`
 }
 
 /**

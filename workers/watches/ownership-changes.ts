@@ -6,7 +6,7 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Header } from "../../src/engine/chain/headers.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
-import type { Move } from "./follow-owners.ts"
+import { type Move, tokenKey } from "./follow-owners.ts"
 
 /**
  * Consecutive blocks that are read together. `is_doubtful`: earlier blocks that were read may no longer be part of the
@@ -127,7 +127,3 @@ export function changesOf(changes: Changes, { contract_address, serial }: Token)
 }
 
 type Token = Pick<WatchAuthorizationInput, "contract_address" | "serial">
-
-function tokenKey(contract: string, serial: number | bigint): string {
-  return `${contract.toLowerCase()} ${serial}`
-}

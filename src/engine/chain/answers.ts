@@ -1,3 +1,4 @@
+import type { Hex } from "viem"
 import { partsOf } from "../../platform/parts.ts"
 
 /**
@@ -71,4 +72,13 @@ export async function someAtATime<One, Answer>(
   const answers: Answer[] = []
   for (const part of partsOf(all, atOnce)) answers.push(...(await Promise.all(part.map(ask))))
   return answers
+}
+
+/** Returns the number that a provider says; null if it says none, such as null or 0x. */
+export function amountIn(said: unknown): bigint | null {
+  try {
+    return BigInt(said as Hex)
+  } catch {
+    return null
+  }
 }

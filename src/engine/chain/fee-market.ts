@@ -1,4 +1,4 @@
-import type { Hex } from "viem"
+import { amountIn } from "./answers.ts"
 import { type FeeMarket, median } from "./fees.ts"
 import type { Header } from "./headers.ts"
 import type { Providers } from "./providers.ts"
@@ -22,12 +22,4 @@ export async function readFeeMarket(providers: Providers, newest: Header): Promi
 /** Returns what providers say, without those that say no number, such as null or 0x. */
 async function amounts(providers: Providers, method: string): Promise<bigint[]> {
   return (await providers.askAll({ method })).flatMap((said) => amountIn(said) ?? [])
-}
-
-function amountIn(said: unknown): bigint | null {
-  try {
-    return BigInt(said as Hex)
-  } catch {
-    return null
-  }
 }

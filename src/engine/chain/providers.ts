@@ -1,7 +1,7 @@
 import { custom, type Hex, isHex, type Transport } from "viem"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { createPlaces, type Places } from "../../platform/places.ts"
-import { firstAnswer, timelyAnswers } from "./answers.ts"
+import { amountIn, firstAnswer, timelyAnswers } from "./answers.ts"
 import {
   createEndpoint,
   type Endpoint,
@@ -245,7 +245,8 @@ async function requireHeld(provider: Provider, { params }: Question, times: Timi
 
 async function newestBlock(provider: Provider, times: Timing): Promise<bigint> {
   const answer = await ask(provider, { method: "eth_blockNumber" }, times)
-  if (isHex(answer)) return BigInt(answer)
+  const number = isHex(answer) ? amountIn(answer) : null
+  if (number !== null) return number
   throw new Error(`the provider answers eth_blockNumber with ${JSON.stringify(answer)}`)
 }
 
