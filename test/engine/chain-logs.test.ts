@@ -111,6 +111,7 @@ describe("a search through a collection's logs", () => {
       size: fc.integer({ min: 1, max: 80 }),
       most_blocks: fc.integer({ min: 1, max: 80 }),
       most_logs: fc.integer({ min: 1, max: 12 }),
+      is_reversed: fc.boolean(),
     })
     await fc.assert(
       fc.asyncProperty(drawn, async ({ blocks, newest, deployed, size, ...most }) => {
@@ -144,13 +145,22 @@ type Limits = {
   most_logs?: number
   /** Requests for more blocks than this get no response. */
   most_in_time?: number
+  /** Whether responses have the newest log first. */
+  is_reversed?: boolean
   /** How long the response is for each log. */
   log_bytes?: number
 }
 
 /** A provider with one issuance in each of some blocks, which rejects ranges as public providers do. */
 function startChain(
-  { log_range_blocks, lowest_allowed, log_bytes = 0, most_in_time = Infinity, ...most }: Limits,
+  {
+    log_range_blocks,
+    lowest_allowed,
+    log_bytes = 0,
+    most_in_time = Infinity,
+    is_reversed = false,
+    ...most
+  }: Limits,
   blocks: bigint[],
 ) {
   const limits = { most_blocks: Infinity, most_logs: Infinity, ...most }
@@ -180,6 +190,7 @@ function startChain(
       if (inRange.length > most_logs)
         return refusal("invalid params", `Query returned more than ${most_logs} results.`)
       const result = inRange.sort((one, other) => Number(one - other)).map(issuanceIn)
+      if (is_reversed) result.reverse()
       const filler = " ".repeat(result.length * log_bytes)
       return new Response(`${JSON.stringify({ jsonrpc: "2.0", id, result })}${filler}`)
     },

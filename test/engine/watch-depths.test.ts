@@ -855,6 +855,22 @@ test("many collections are queried concurrently, with at most sixteen requests",
   }
 }, 30_000)
 
+test("changes are in the order of the chain even if a node returns logs in another one", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+  const { unit_id, address } = await issuedUnit(hand)
+  await send(hand, await ownClaim(hand, unit_id, 7))
+  await hand.mine()
+  const last = await hand.chain.headers.follow()
+  const reversed = withLogs(hand, async (_query, ask) => (await ask()).toReversed())
+  for (const is_final of [true, false]) {
+    const span = { first: 1n, last: last.number, is_final, is_doubtful: false }
+    const read = ({ chain }: ByHand) => readOwnershipChanges(chain, [address as Address], span, null)
+    const changes = await read(hand)
+    expect(changes).toHaveLength(3)
+    expect(await read(reversed)).toEqual(changes)
+  }
+}, 30_000)
+
 test("a chain that was never read, as in a restored back-up, is read from its oldest collection on", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { unit_id } = await issuedUnit(hand)

@@ -8,7 +8,7 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { least, most } from "../../src/engine/chain/extremes.ts"
 import { type Header, mostBehind } from "../../src/engine/chain/headers.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
-import { logsOf, searchRanges } from "../../src/engine/chain/logs.ts"
+import { byPlace, logsOf, searchRanges } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { ChainUnreachable, type Rpc, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { stateAt } from "../../src/engine/chain/state-at.ts"
@@ -214,10 +214,7 @@ async function nonceChanges(
       ...moves.map((log) => ({ log, move: moveOf(log) })),
       ...swaps.map((log) => ({ log, move: null })),
     ]
-    return changes.sort(
-      ({ log: one }, { log: other }) =>
-        Number(one.blockNumber - other.blockNumber) || (one.logIndex ?? 0) - (other.logIndex ?? 0),
-    )
+    return changes.sort(({ log: one }, { log: other }) => byPlace(one, other))
   }
   const found = await searchRanges(chain, where, changesIn, (some) => some.length >= count).catch(none)
   return { found: found.map(({ log }) => log), newest: found.find(({ move }) => move)?.move ?? null }

@@ -5,6 +5,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Header } from "../../src/engine/chain/headers.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
+import { byPlace } from "../../src/engine/chain/logs.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { type Move, tokenKey } from "./follow-owners.ts"
 
@@ -79,7 +80,7 @@ async function changesIn(
       rpc.getLogs({ ...where, address, events: ownershipEvents }),
     ),
   )
-  return logs.flat().map(changeOf)
+  return logs.flat().sort(byPlace).map(changeOf)
 }
 
 /** Enough to keep up with fast blocks for many collections, without flooding a provider. */

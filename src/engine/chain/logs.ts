@@ -92,7 +92,17 @@ export async function logsOf<Name extends CollectionEventName>(
   { first, last }: BlockRange,
 ): Promise<CollectionLog<Name>[]> {
   const query = { address, abi: collectionAbi, eventName: event_name, args }
-  return await reach(() =>
+  const logs = await reach(() =>
     rpc.getContractEvents<typeof collectionAbi, Name>({ ...query, fromBlock: first, toBlock: last }),
+  )
+  return logs.sort(byPlace)
+}
+
+type Placed = { blockNumber: bigint | null; logIndex: number | null }
+
+/** Compares the places of two logs on the chain. Not every node returns logs in that order. */
+export function byPlace(one: Placed, other: Placed): number {
+  return (
+    Number((one.blockNumber ?? 0n) - (other.blockNumber ?? 0n)) || (one.logIndex ?? 0) - (other.logIndex ?? 0)
   )
 }
