@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "bun:test"
 import {
   type Hex,
   hashMessage,
@@ -52,7 +52,7 @@ afterAll(() => {
 })
 afterEach(() => {
   for (const service of [aws, gcp])
-    Object.assign(service, { asked: [], throttles: 0, delay_milliseconds: 0, signs_instead: null })
+    Object.assign(service, { asked: [], throttles: 0, silent: 0, delay_milliseconds: 0, signs_instead: null })
 })
 
 const services: [cloud: string, fake: FakeKeyService, connect: () => Promise<KeyService>][] = [
@@ -121,6 +121,27 @@ for (const [cloud, fake, connect] of services)
       )
     })
   })
+
+test("a request that a cloud does not answer is made again", async () => {
+  await Promise.all(
+    services.map(async ([_cloud, fake, connect]) => {
+      const account = await keyServiceAccount(await connect())
+      fake.silent = 1
+      await expectTaken((await account.signTransaction(transaction)) as TransactionSerializedEIP1559)
+    }),
+  )
+})
+
+test("a key service that stays silent is not waited for for ever", async () => {
+  const service = await awsKeyService("alias/issuing")
+  const account = await keyServiceAccount({ ...service, sign: () => new Promise(() => {}) })
+  jest.useFakeTimers()
+  const signed = account.signTransaction(transaction).catch((error: Error) => error.message)
+  await Promise.resolve()
+  jest.advanceTimersByTime(20_000)
+  jest.useRealTimers()
+  expect(await signed).toBe(`the key service of ${address} did not sign: it has not answered for 20 s`)
+})
 
 describe("an invalid DER signature", () => {
   const signature = "3006020101020102"

@@ -8,6 +8,8 @@ export type FakeKeyService = {
   asked: string[]
   /** How many of the next signature requests are throttled. */
   throttles: number
+  /** How many of the next signature requests get no answer. */
+  silent: number
   /** How long each signature takes. */
   delay_milliseconds: number
   /** What it signs instead of the requested digest; null to sign that. */
@@ -31,7 +33,7 @@ export function startAwsKms(privateKey: Hex): FakeKeyService {
       service.throttles -= 1
       return says({ __type: "ThrottlingException", message: "Rate exceeded" }, 400)
     }
-    await Bun.sleep(service.delay_milliseconds)
+    await hesitate(service)
     const digest = service.signs_instead ?? new Uint8Array(Buffer.from(Message ?? "", "base64"))
     return says({ KeyId, Signature: base64(signatureOf(digest, privateKey)) })
   })
@@ -57,7 +59,7 @@ export function startGcpKms(privateKey: Hex): FakeKeyService {
       service.throttles -= 1
       return Response.json({ error: { code: 429, message: "Quota exceeded" } }, { status: 429 })
     }
-    await Bun.sleep(service.delay_milliseconds)
+    await hesitate(service)
     const { digest } = (await request.json()) as { digest: { sha256: string } }
     const asked = new Uint8Array(Buffer.from(digest.sha256, "base64"))
     return Response.json({ signature: base64(signatureOf(service.signs_instead ?? asked, privateKey)) })
@@ -69,6 +71,7 @@ function start(answer: (service: FakeKeyService, request: Request) => Promise<Re
     url: "",
     asked: [],
     throttles: 0,
+    silent: 0,
     delay_milliseconds: 0,
     signs_instead: null,
     stop: () => {},
@@ -77,6 +80,14 @@ function start(answer: (service: FakeKeyService, request: Request) => Promise<Re
   service.url = `http://127.0.0.1:${server.port}`
   service.stop = () => server.stop(true)
   return service
+}
+
+async function hesitate(service: FakeKeyService): Promise<void> {
+  if (service.silent > 0) {
+    service.silent -= 1
+    await new Promise(() => {})
+  }
+  await Bun.sleep(service.delay_milliseconds)
 }
 
 /** RFC 5480: the OIDs of an elliptic-curve key and of secp256k1, and the uncompressed point. */

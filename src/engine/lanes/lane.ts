@@ -4,6 +4,7 @@ import { laneQueue } from "../../platform/queues.ts"
 import type { ConnectedChain } from "../chain/chains.ts"
 import { readFeeMarket } from "../chain/fee-market.ts"
 import { type FeeLimits, type FeeMarket, feeLimits, limitsBelow } from "../chain/fees.ts"
+import { SignerUnavailable, untilUnavailable } from "../chain/key-services/key-service-account.ts"
 import { requireOwnChain } from "../chain/own-chain.ts"
 import { reach } from "../chain/rpc.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
@@ -107,7 +108,9 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
   // What people wait for comes before sending. The other results come last, while the pool is full.
   const [soon, later] = byUrgency(looked?.seen ?? [])
   const first = await giveResults(held, soon)
-  const maySend = !isHalted && before.pause === null && lane.signer.account !== null
+  // What cannot be signed now need not take a nonce.
+  const canSign = lane.signer.account !== null && !(before.failure instanceof SignerUnavailable)
+  const maySend = canSign && !isHalted && before.pause === null
   const sent = maySend ? await sendWaitingEffects(held) : nothing
   const last = await giveResults(held, later)
   const given = join(first.findings, last.findings)
@@ -198,7 +201,9 @@ async function hold(
     return asked
   }
   const limits = limitsNow(chain, memory, head)
-  return { context, chain, signer, jobs, checkpoint, lease, head, used_nonces, market, limits }
+  const account = signer.account && untilUnavailable(signer.account)
+  const held = { context, chain, signer: { ...signer, account }, jobs, checkpoint, lease }
+  return { ...held, head, used_nonces, market, limits }
 }
 
 async function usedNonces({ chain, signer: { address } }: Pick<Lane, "chain" | "signer">): Promise<number> {

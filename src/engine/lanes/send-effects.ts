@@ -22,7 +22,7 @@ import {
 } from "../jobs/job.ts"
 import { sendFirst } from "./broadcast.ts"
 import { isFinal } from "./final-block.ts"
-import { type Findings, join, nothing, noticed } from "./findings.ts"
+import { attempt, type Findings, join, nothing, noticed } from "./findings.ts"
 import { whyToWaitForForgotten } from "./forgotten.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { assertLease, LeaseLost } from "./leases.ts"
@@ -100,7 +100,8 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
     for (const { to } of callsIn(call)) busy.here.add(to)
     addShare(shares, turn)
     room -= 1
-    const sent = await sendFirst(lane, await allocate(lane, turn.src, call, fees))
+    const transaction = await allocate(lane, turn.src, call, fees)
+    const sent = await attempt(lane, transaction, () => sendFirst(lane, transaction))
     yield sent
     if (sent.pause !== null || sent.failure) return
     if (performance.now() > deadline) return lane.context.wake(laneQueue(lane.lease.lane_id))

@@ -1,7 +1,7 @@
 import type { KeyService } from "./key-service-account.ts"
 
 /** The timeouts of one request, in milliseconds; the client makes three attempts. */
-const timeouts = { connectionTimeout: 2_000, requestTimeout: 5_000 }
+const timeouts = { connectionTimeout: 2_000, requestTimeout: 5_000, throwOnRequestTimeout: true }
 
 /**
  * Opens a key of AWS KMS by its ARN, alias or id; a signing key of the spec ECC_SECG_P256K1. The region is that of the

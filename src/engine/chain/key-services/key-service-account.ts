@@ -16,6 +16,7 @@ import {
   serializeTransaction,
 } from "viem"
 import { publicKeyToAddress, toAccount } from "viem/accounts"
+import { within } from "../../../platform/deadline.ts"
 import { curveOrder } from "../../../platform/key-settings.ts"
 
 /** A secp256k1 key that never leaves its key service. */
@@ -33,15 +34,22 @@ export class SignerUnavailable extends Error {
 
 type Signature = { r: Hex; s: Hex; yParity: 0 | 1 }
 
+/** Longer than the attempts of a cloud's client take together, of which some requests have no timeout. */
+const patienceMilliseconds = 20_000
+const tooLate = `it has not answered for ${patienceMilliseconds / 1_000} s`
+
 /**
- * Returns an account that signs through a key service. Reads its address once, here. Throws what the service throws.
+ * Returns an account that signs through a key service. Reads its address once, here. Throws what the service throws, or
+ * an error if it is silent.
  */
 export async function keyServiceAccount(service: KeyService): Promise<LocalAccount> {
-  const address = publicKeyToAddress(uncompressedPoint(await service.publicKey()))
+  const publicKey = await within(service.publicKey(), patienceMilliseconds, tooLate)
+  const address = publicKeyToAddress(uncompressedPoint(publicKey))
 
   async function sign(hash: Hex): Promise<Signature> {
     try {
-      return await ethereumSignature(await service.sign(hexToBytes(hash)), hash, address)
+      const signed = await within(service.sign(hexToBytes(hash)), patienceMilliseconds, tooLate)
+      return await ethereumSignature(signed, hash, address)
     } catch (error) {
       const [said] = (error as Error).message.split("\n")
       throw new SignerUnavailable(`the key service of ${address} did not sign: ${said}`)
@@ -58,6 +66,22 @@ export async function keyServiceAccount(service: KeyService): Promise<LocalAccou
       return await serializer(transaction, signature)
     },
   }) as LocalAccount
+}
+
+/**
+ * Returns an account that signs no more transactions after a key service has failed once, because each further one
+ * would wait as long. For a round of a lane; the next one tries again.
+ */
+export function untilUnavailable(account: LocalAccount): LocalAccount {
+  let unavailable: SignerUnavailable | undefined
+  const signTransaction: LocalAccount["signTransaction"] = async (...given) => {
+    if (unavailable) throw unavailable
+    return await account.signTransaction(...given).catch((error: unknown) => {
+      if (error instanceof SignerUnavailable) unavailable = error
+      throw error
+    })
+  }
+  return { ...account, signTransaction }
 }
 
 /** The start of a SubjectPublicKeyInfo with an uncompressed secp256k1 point: everything before the point. */
