@@ -929,11 +929,13 @@ describe("work", () => {
         code: "transaction.on_its_way",
         message: `Transaction ${transactionId} is in progress for ${retried}, and its lane sends it again by itself: see explain ${retried}; cancel ${retried} gives up its nonce.`,
       })
-    expect((await operator("explain", id)).document.retryable).toEqual([])
+    const { retryable, cancellable } = (await operator("explain", id)).document
+    expect([retryable, cancellable]).toEqual([[], [transactionId]])
     expect((await stuckEntry(id)).reason).toContain("with nonce 7 is signed and not mined")
     const become = (status: "allocated" | "signed") =>
       earlier().turn(({ tx }) => tx.update(transactions).set({ status }))
     await become("allocated")
+    expect((await operator("explain", id)).document.cancellable).toEqual([])
     expect((await operator("cancel", id)).document.error).toEqual({
       code: "transaction.on_its_way",
       message: `Transaction ${transactionId} is not signed yet, and can be given up only then: explain ${id} says what holds it up.`,
@@ -947,6 +949,7 @@ describe("work", () => {
     expect((await stuckEntry(id)).reason).toBe(
       "nonce 7 is given up, and the empty transaction for it is not mined yet",
     )
+    expect((await operator("explain", id)).document.cancellable).toEqual([])
     const mined = { status: "mined", block_number: 1, block_hash: "0x01", hash: "0x02" } as const
     await earlier().turn(({ tx }) => tx.update(transactions).set(mined))
     const late = await operator("cancel", transactionId)

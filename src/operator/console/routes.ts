@@ -45,6 +45,7 @@ export function consolePages(context: Context): Hono {
   const drawing = (machine: MachineName) => {
     const drawn = drawings.get(machine) ?? drawingOf(machine)
     drawings.set(machine, drawn)
+    drawn.catch(() => drawings.delete(machine))
     return drawn
   }
 

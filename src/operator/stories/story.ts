@@ -8,7 +8,6 @@ import {
   claims,
   effects,
   sessionTokens,
-  type TransactionRow,
   transfers,
   units,
 } from "../../db/schema.ts"
@@ -38,7 +37,7 @@ export type Story = {
   waits_for: string
   /** What `operator retry` accepts, with what it would do. */
   retryable: { id: string; would: string }[]
-  /** What `operator cancel` accepts: transactions that are in no block yet. */
+  /** What `operator cancel` accepts: signed transactions that are in no block yet, and whose results are awaited. */
   cancellable: string[]
   journal: StoryEntry[]
   effects: StoryEffect[]
@@ -66,9 +65,7 @@ export async function storyOf(sources: Sources, actor: ActorRow): Promise<Story>
     since: actor.updated_at.toISOString(),
     waits_for: await waitsFor(sources, actor, work),
     retryable: retryableOf(actor, work),
-    cancellable: work.flatMap(({ transaction }) =>
-      transaction && isCancellable(transaction) ? [transaction.id] : [],
-    ),
+    cancellable: work.filter(isCancellable).flatMap(({ transaction }) => transaction?.id ?? []),
     journal: (await journalOf(queries, actor)).map(presentEntry),
     effects: work.map(presentEffect),
     transactions: work.flatMap(presentTransaction),
@@ -132,8 +129,9 @@ function retryableOf(actor: ActorRow, work: Work[]): Story["retryable"] {
   ]
 }
 
-function isCancellable({ status, cancel_requested_at }: TransactionRow): boolean {
-  return status === "sent" && cancel_requested_at === null
+function isCancellable({ effect, transaction }: Work): boolean {
+  if (!transaction || effect.status !== "open") return false
+  return ["signed", "sent"].includes(transaction.status) && transaction.cancel_requested_at === null
 }
 
 /** How many of each kind are shown; a unit rarely has more. */

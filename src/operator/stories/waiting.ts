@@ -23,7 +23,7 @@ export type Work = {
 
 /** Finds what effects depend on. */
 export async function workOf(queries: Queries, rows: EffectRow[]): Promise<Work[]> {
-  const transactionIds = rows.flatMap(({ transaction_id }) => transaction_id ?? [])
+  const transactionIds = [...new Set(rows.flatMap(({ transaction_id }) => transaction_id ?? []))]
   const [laneRows, transactionRows, attemptRows] = [
     await queries.select().from(lanes),
     transactionIds.length === 0
@@ -37,11 +37,14 @@ export async function workOf(queries: Queries, rows: EffectRow[]): Promise<Work[
           .where(inArray(transactionAttempts.transaction_id, transactionIds))
           .orderBy(asc(transactionAttempts.number), asc(transactionAttempts.created_at)),
   ]
+  const laneByQueue = new Map(laneRows.map((lane) => [laneQueue(lane.id), lane]))
+  const transactionById = new Map(transactionRows.map((transaction) => [transaction.id, transaction]))
+  const attemptsAt = Map.groupBy(attemptRows, ({ transaction_id }) => transaction_id)
   return rows.map((effect) => ({
     effect,
-    lane: laneRows.find(({ id }) => effect.queue === laneQueue(id)) ?? null,
-    transaction: transactionRows.find(({ id }) => id === effect.transaction_id) ?? null,
-    attempts: attemptRows.filter(({ transaction_id }) => transaction_id === effect.transaction_id),
+    lane: laneByQueue.get(effect.queue) ?? null,
+    transaction: transactionById.get(effect.transaction_id ?? "") ?? null,
+    attempts: attemptsAt.get(effect.transaction_id ?? "") ?? [],
   }))
 }
 
