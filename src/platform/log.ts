@@ -52,8 +52,8 @@ const exitMilliseconds = 5_000
  */
 function inBatches(file: number) {
   let pending = ""
-  /** How many pending characters the reader refused before. Retrying with every line would cost too much. */
-  let refused = 0
+  /** What the reader refused before, from any byte of a character on. Retrying with every line would cost too much. */
+  let refused: Buffer = Buffer.alloc(0)
   /** How many lines were dropped since the last one that was not. */
   let dropped = 0
   /** Whether the reader took nothing for half a second, and has not read since. */
@@ -64,7 +64,8 @@ function inBatches(file: number) {
   function flush(patienceMilliseconds: number): void {
     clearTimeout(timer)
     timer = undefined
-    let bytes = Buffer.from(pending)
+    let bytes = Buffer.concat([refused, Buffer.from(pending)])
+    pending = ""
     for (let waited = 0; bytes.length > 0; ) {
       const written = writeSome(file, bytes)
       bytes = bytes.subarray(written)
@@ -79,9 +80,8 @@ function inBatches(file: number) {
       waited += 1
       if (waited >= stalledMilliseconds) isStalled = true
     }
-    pending = bytes.toString()
-    refused = pending.length
-    if (refused > 0) flushLater()
+    refused = bytes
+    if (refused.length > 0) flushLater()
   }
 
   function flushLater(): void {
@@ -102,12 +102,12 @@ function inBatches(file: number) {
     [Symbol.for("pino.metadata")]: true,
     lastLevel: 0,
     write(line: string): void {
-      if (isStalled && pending.length >= mostPending) {
+      if (isStalled && refused.length + pending.length >= mostPending) {
         dropped += 1
         flushLater()
         return
       }
-      const isBatch = pending.length + line.length >= refused + batchCharacters
+      const isBatch = pending.length + line.length >= batchCharacters
       sayDropped()
       pending += line
       if (this.lastLevel >= errorLevel) flush(isStalled ? 0 : stalledMilliseconds)
