@@ -43,17 +43,23 @@ export function writeDevEnvironment(dataDir: string, values: Record<string, stri
 }
 
 /**
- * The real environment, completed by what the dev service of its `DATA_DIR` left. Throws `ConfigError` if neither
- * names a service.
+ * The real environment, completed by what the dev service of its `DATA_DIR` left, unless it is that of another service.
+ * Throws `ConfigError` if neither names a service.
  */
 export function withDevEnvironment(environment: Environment): Environment {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value))
   const dataDir = dataDirOf(environment)
-  const known: Environment = { ...readDevEnvironment(dataDir), ...given }
+  const left = readDevEnvironment(dataDir)
+  const known: Environment = isOfAnother(given, left) ? given : { ...left, ...given }
   if (known.SERVICE_SECRET) return known
   throw new ConfigError(
     `there is no service in ${dataDir}: start one with bun run dev, set DATA_DIR to the folder of one, or set SERVICE_SECRET, DATABASE_URL and the others as its processes have them`,
   )
+}
+
+/** Settings of two services must not mix: the local chain's keys, which everybody knows, would get lanes in the other. */
+function isOfAnother({ SERVICE_SECRET, SERVICE_SECRET_PREVIOUS }: Environment, left: Environment): boolean {
+  return Boolean(SERVICE_SECRET) && ![SERVICE_SECRET, SERVICE_SECRET_PREVIOUS].includes(left.SERVICE_SECRET)
 }
 
 const fileName = "environment.json"

@@ -308,6 +308,16 @@ describe("a dev service's environment file", () => {
     })
   })
 
+  test("is not mixed with the settings of another service, which its secret shows", () => {
+    const left = readDevEnvironment(folder)
+    const known = (environment: Environment) => withDevEnvironment({ DATA_DIR: folder, ...environment })
+    const other = { DATA_DIR: folder, SERVICE_SECRET: "b".repeat(64), DATABASE_URL: "postgres://h/d" }
+    expect(known(other)).toEqual(other)
+    expect(known({ SERVICE_SECRET: left.SERVICE_SECRET }).SIGNER_KEYS).toBe(left.SIGNER_KEYS)
+    const rotated = { ...other, SERVICE_SECRET_PREVIOUS: left.SERVICE_SECRET }
+    expect(known(rotated)).toEqual({ ...left, ...rotated })
+  })
+
   test("is replaced as a whole", () => {
     const other = join(folder, "other")
     writeDevEnvironment(other, { A: "1", B: "2" })
