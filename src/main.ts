@@ -1,4 +1,5 @@
 import { startServer } from "./api/server.ts"
+import { placeOfDatabase } from "./db/open.ts"
 import { checkChains } from "./engine/chain/check-chains.ts"
 import { learnGenerations } from "./engine/chain/learn-generations.ts"
 import { openWorld } from "./engine/world.ts"
@@ -21,7 +22,9 @@ await runUntilStopped(async () => {
   world.watchRoles()
   const operator = await startOperatorPort(world)
   const server = await startServer(world.context)
-  log.info({ host: config.host, port: config.port, operator_url: operator.url }, "the API is listening")
+  const { host, port } = config
+  const database = placeOfDatabase(config.database_url)
+  log.info({ host, port, operator_url: operator.url, database }, "the API is listening")
   return async () => {
     log.info({}, "the API is stopping")
     operator.announceStop()

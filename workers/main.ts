@@ -1,3 +1,4 @@
+import { placeOfDatabase } from "../src/db/open.ts"
 import { checkChains } from "../src/engine/chain/check-chains.ts"
 import { openWorld } from "../src/engine/world.ts"
 import { startOperatorPort } from "../src/operator/port/start.ts"
@@ -16,7 +17,8 @@ await runUntilStopped(async () => {
   const operator = await startOperatorPort(world)
   const workers = startWorkers(world)
   const chains = config.chains.map(({ chain_id }) => chain_id)
-  log.info({ chains, operator_url: operator.url }, "the workers are running")
+  const database = placeOfDatabase(config.database_url)
+  log.info({ chains, operator_url: operator.url, database }, "the workers are running")
   return async () => {
     log.info({}, "the workers are stopping")
     operator.announceStop()

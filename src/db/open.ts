@@ -8,10 +8,22 @@ import { openSqlite } from "./sqlite.ts"
  * is not contacted yet. Throws `DatabaseUnavailable`.
  */
 export function openDatabase(url: string): Database {
-  const path = /^sqlite:(.+)$/.exec(url)?.[1]
+  const path = pathIn(url)
   if (path === undefined) return loadPostgres().openPostgres(url)
   makeFolder(dirname(path))
   return openSqlite(path)
+}
+
+/** Returns the file, or the host and name of the database, for operators: without user and password. */
+export function placeOfDatabase(url: string): string {
+  const path = pathIn(url)
+  if (path !== undefined) return path
+  const { host, pathname } = new URL(url.replace("@/", "@localhost/"))
+  return `${host}${pathname}`
+}
+
+function pathIn(url: string): string | undefined {
+  return /^sqlite:(.+)$/.exec(url)?.[1]
 }
 
 /** Loads the driver, only if Postgres is used. */
