@@ -155,15 +155,16 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test.each([
-      ["paired", async () => ({ unit_id: (await unitOf()).id })],
+      ["already paired to a unit", async () => ({ unit_id: (await unitOf()).id })],
       ["retired", async () => ({ retired_at: service.context.clock() })],
-      ["reserved for a replacement", async () => ({ reserved_for: newId() })],
-    ])("for a chip that is %s", async (_, placement) => {
+      ["reserved for a chip replacement", async () => ({ reserved_for: newId() })],
+    ])("for a chip that is %s, as the message says", async (why, placement) => {
       const { chip_id, tag } = await importedChip(service, caller)
       const place = await placement()
       await service.turn(({ tx }) => tx.update(chips).set(place).where(eq(chips.chip_id, chip_id)))
       const again = pair(service, caller, { unit_id: (await unitOf()).id, chip_id, e: emitSun(tag, 1).e })
       expect(await refusal(again)).toBe("chip.already_paired")
+      await expect(again).rejects.toThrow(why)
     })
 
     test("with a value of e from another chip, or an invalid c, and the counter does not move", async () => {
@@ -311,6 +312,7 @@ describe.each(engines)("on $name", (engine) => {
         { unit_id: third.id, chip_id: bad.chip_id, e: emitSun(tag, 4).e },
       ])
       expect(await refusal(attempt)).toBe("chip.invalid_e_value")
+      await expect(attempt).rejects.toThrow("chips[2]: The value of e or c is not from this chip.")
       expect((await getUnit(read(), caller, first.id)).chip_id).toBeNull()
       expect(await rowOf(chip_id)).toMatchObject({ counter: 0, unit_id: null })
       expect(await read().select().from(bulkPairings).where(eq(bulkPairings.collection_id, own.id))).toEqual(

@@ -52,7 +52,10 @@ export const saidEncoded = "must be absent: the chip is a test chip"
 
 /** Throws `chip.already_paired` if a chip has a unit, is retired or is reserved. */
 export function requireFree({ unit_id, retired_at, reserved_for }: ChipRow): void {
-  if (unit_id || retired_at || reserved_for) throw new ApiError("chip.already_paired")
+  if (unit_id) throw new ApiError("chip.already_paired", "The chip is already paired to a unit.")
+  if (retired_at)
+    throw new ApiError("chip.already_paired", "The chip was retired and can never be paired again.")
+  if (reserved_for) throw new ApiError("chip.already_paired", "The chip is reserved for a chip replacement.")
 }
 
 /** The same, as a condition on `chips`. */

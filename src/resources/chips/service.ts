@@ -56,7 +56,7 @@ export async function pairChip(
   caller: Caller,
   body: PairChipBody,
 ): Promise<ChipView> {
-  const pairings = await findPairings(turn, caller, [pairingOf(body)])
+  const pairings = await findPairings(turn, caller, [{ ...pairingOf(body), index: null }])
   if (mistakenEntries(pairings).length > 0) throw fieldError("is_test", saidEncoded)
   requireActiveCollections(pairings)
   const [chip] = await pairInOrder(turn, secret, caller, { pairings, bulk_pairing_id: null })
@@ -74,7 +74,11 @@ export async function pairChipsInBulk(
   caller: Caller,
   body: PairChipsInBulkBody,
 ): Promise<ChipView[]> {
-  const pairings = await findPairings(turn, caller, body.chips.map(pairingOf))
+  const pairings = await findPairings(
+    turn,
+    caller,
+    body.chips.map((chip, index) => ({ ...pairingOf(chip), index })),
+  )
   const mistaken = mistakenEntries(pairings).map((index) => `[${index}].is_test: ${saidEncoded}`)
   if (mistaken.length > 0)
     throw new ApiError("validation.failed", undefined, { formErrors: [], fieldErrors: { chips: mistaken } })
@@ -170,25 +174,39 @@ const chipsOf = query((db, given: Given<Listed>) =>
     .limit(given.rows),
 )
 
+/** A pairing with its index in a bulk request, null outside one. */
+type Indexed<Of> = Of & { index: number | null }
+
 /** A pairing with its rows; `encoded` is null for a test chip to be made. */
-type FoundPairing = { unit: UnitView; encoded: NamedChip | null }
+type FoundPairing = Indexed<{ unit: UnitView; encoded: NamedChip | null }>
 
 /** Returns the rows that pairings name, all the caller's own. Throws `unit.not_found` or `chip.not_found`. */
-async function findPairings(turn: Turn, caller: Caller, pairings: Pairing[]): Promise<FoundPairing[]> {
+async function findPairings(
+  turn: Turn,
+  caller: Caller,
+  pairings: Indexed<Pairing>[],
+): Promise<FoundPairing[]> {
   const unitIds = pairings.map(({ unit_id }) => unit_id)
   const foundUnits = await findUnits(turn.tx, caller, unitIds)
   const unitById = new Map(foundUnits.map((unit) => [unit.id, unit]))
   const chipById = await encodedChips(turn, caller, pairings)
-  const unitOf = (pairing: Pairing) => unitById.get(pairing.unit_id)
-  if (!pairings.every(unitOf)) throw new ApiError("unit.not_found")
-  return pairings.map((pairing) => {
-    const unit = unitOf(pairing)
-    if (!unit) throw new ApiError("unit.not_found")
-    if (!pairing.encoded) return { unit, encoded: null }
-    const chip = chipById.get(pairing.encoded.chip_id)
-    if (!chip) throw new ApiError("chip.not_found")
-    return { unit, encoded: { chip, message: pairing.encoded } }
+  const withUnits = pairings.map((pairing) => {
+    const unit = unitById.get(pairing.unit_id)
+    if (!unit) throw at(pairing, new ApiError("unit.not_found"))
+    return { ...pairing, unit }
   })
+  return withUnits.map(({ index, unit, encoded }) => {
+    if (!encoded) return { index, unit, encoded }
+    const chip = chipById.get(encoded.chip_id)
+    if (!chip) throw at({ index }, new ApiError("chip.not_found"))
+    return { index, unit, encoded: { chip, message: encoded } }
+  })
+}
+
+/** Returns the error; in a bulk request, its message says which entry it is about. */
+function at({ index }: Indexed<object>, error: unknown): unknown {
+  if (index !== null && error instanceof ApiError) error.message = `chips[${index}]: ${error.message}`
+  return error
 }
 
 async function encodedChips(turn: Turn, caller: Caller, pairings: Pairing[]): Promise<Map<string, ChipRow>> {
@@ -239,25 +257,46 @@ async function pairInOrder(
   caller: Caller,
   { pairings, bulk_pairing_id }: { pairings: FoundPairing[]; bulk_pairing_id: string | null },
 ): Promise<ChipView[]> {
-  for (const { unit, encoded } of pairings) {
-    if (unit.chip_id !== null) throw new ApiError("chip.already_paired")
-    if (encoded) requireFree(encoded.chip)
-  }
+  for (const pairing of pairings) requirePairable(pairing)
   await holdToQuota(turn, await organizationOf(turn.tx, caller), "chips", pairings.length)
 
   const paired: ChipView[] = []
-  for (const { unit, encoded } of pairings) {
-    const place: ChipPlace = { unit_id: unit.id, reserved_for: null }
-    const { uid, wrapped_keys, ...chip } = encoded
-      ? await takeEncodedChip(turn, secret, encoded.chip, { message: encoded.message, place })
-      : await createTestChip(turn, secret, caller, place)
-    const event = { type: "PAIRED", chip_id: chip.chip_id, bulk_pairing_id }
-    const { accepted } = await sendEvent(turn, unit.id, event)
-    // A unit that was issued with a chip can only get another one by a chip replacement.
-    if (!accepted) throw new ApiError("chip.already_paired")
-    paired.push(viewOf({ chip, unit, collection: unit.collection }))
+  for (const pairing of pairings) {
+    try {
+      paired.push(await pair(turn, secret, caller, { pairing, bulk_pairing_id }))
+    } catch (error) {
+      throw at(pairing, error)
+    }
   }
   return paired
+}
+
+function requirePairable({ index, unit, encoded }: FoundPairing): void {
+  try {
+    if (unit.chip_id !== null) throw new ApiError("chip.already_paired", unitHasChip)
+    if (encoded) requireFree(encoded.chip)
+  } catch (error) {
+    throw at({ index }, error)
+  }
+}
+
+const unitHasChip = "The unit has a chip already: only a chip replacement gives it another one."
+
+async function pair(
+  turn: Turn,
+  secret: Secret,
+  caller: Caller,
+  { pairing: { unit, encoded }, bulk_pairing_id }: { pairing: FoundPairing; bulk_pairing_id: string | null },
+): Promise<ChipView> {
+  const place: ChipPlace = { unit_id: unit.id, reserved_for: null }
+  const { uid, wrapped_keys, ...chip } = encoded
+    ? await takeEncodedChip(turn, secret, encoded.chip, { message: encoded.message, place })
+    : await createTestChip(turn, secret, caller, place)
+  const event = { type: "PAIRED", chip_id: chip.chip_id, bulk_pairing_id }
+  const { accepted } = await sendEvent(turn, unit.id, event)
+  // A unit that was issued with a chip can only get another one by a chip replacement.
+  if (!accepted) throw new ApiError("chip.already_paired", unitHasChip)
+  return viewOf({ chip, unit, collection: unit.collection })
 }
 
 const { uid: _uid, wrapped_keys: _wrapped_keys, ...shownColumns } = getTableColumns(chips)
