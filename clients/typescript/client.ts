@@ -1,6 +1,7 @@
 import createFetchClient, { type Client, type FetchResponse } from "openapi-fetch"
 import type { components, paths } from "./api.generated.ts"
 import { createEvents, type Events } from "./events.ts"
+import { baseUrlOf, type Option, tokenOf } from "./options.ts"
 import { pause } from "./pause.ts"
 
 /**
@@ -37,9 +38,9 @@ export type ServiceClient = Client<paths> & { events: Events }
 
 export type ClientOptions = {
   /** The base URL of the API, or a function that returns it, called before each attempt. */
-  base_url: string | (() => string | Promise<string>)
+  base_url: Option
   /** An API key, session token or publishable key, or a function that returns it. */
-  token: string | (() => string | Promise<string>)
+  token: Option
   /** How long after its start a request is still retried; 30 seconds by default, 0 for never. */
   patience_milliseconds?: number
   /** Replaces the global `fetch`. */
@@ -64,7 +65,7 @@ export class ServiceError extends Error {
   /** After how many seconds to retry the same request; null if a retry is pointless. */
   readonly retry_after_seconds: number | null
   constructor(response: Pick<Response, "status" | "headers">, { error }: Schemas["ErrorResponse"]) {
-    super(`${error.code}: ${error.message} (${error.request_id})`)
+    super(messageOf(error))
     this.status = response.status
     this.code = error.code
     this.request_id = error.request_id
@@ -101,6 +102,27 @@ type Answered<Data> = {
 function isErrorResponse(body: unknown): body is Schemas["ErrorResponse"] {
   const error = (body as { error?: Partial<Schemas["ErrorResponse"]["error"]> | null } | null)?.error
   return typeof error === "object" && typeof error?.code === "string"
+}
+
+const mostProblems = 10
+const longestProblem = 200
+
+/** Names the fields, because Node prints `details` without their texts. */
+function messageOf({ code, message, request_id, details }: Schemas["ErrorResponse"]["error"]): string {
+  const { formErrors = [], fieldErrors = {} } = details ?? {}
+  const ofFields = Object.entries(fieldErrors).flatMap(([field, texts]) =>
+    texts.map((text) => `${field}: ${text}`),
+  )
+  const problems = [...formErrors, ...ofFields].map((problem) => shortened(problem.replace(/\.$/, "")))
+  const left = problems.length - mostProblems
+  if (left > 0) problems.splice(mostProblems, left, `and ${left} more`)
+  const told = problems.length > 0 ? ` ${problems.join("; ")}` : ""
+  return `${code}: ${message}${told} (${request_id})`
+}
+
+/** The name of an unknown field may be of any length. */
+function shortened(text: string): string {
+  return text.length <= longestProblem ? text : `${text.slice(0, longestProblem - 1)}…`
 }
 
 /** Not `crypto.randomUUID`, which browsers offer only to pages on https or localhost. */
@@ -166,9 +188,9 @@ async function bodyOf(request: Request): Promise<string | null> {
 }
 
 async function addressed(options: ClientOptions, request: Request, body: string | null): Promise<Request> {
-  const baseUrl = (await told(options.base_url)).replace(/\/+$/, "")
+  const baseUrl = await baseUrlOf(options.base_url)
   const headers = new Headers(request.headers)
-  if (!headers.has("authorization")) headers.set("authorization", `Bearer ${await told(options.token)}`)
+  if (!headers.has("authorization")) headers.set("authorization", `Bearer ${await tokenOf(options.token)}`)
   const { method, signal } = request
   // The service redirects nothing here, and a followed redirect makes a GET of a POST or leaves the token behind.
   const init: RequestInit = { method, headers, body, signal, redirect: "manual" }
@@ -201,8 +223,4 @@ async function isVain(answer: Response): Promise<boolean> {
 function retryAfterSeconds({ headers }: Pick<Response, "headers">): number | null {
   const seconds = headers.get("retry-after")
   return seconds !== null && /^\d+$/.test(seconds) ? Number(seconds) : null
-}
-
-async function told(value: string | (() => string | Promise<string>)): Promise<string> {
-  return typeof value === "string" ? value : await value()
 }

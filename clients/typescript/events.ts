@@ -1,4 +1,5 @@
 import type { components, paths } from "./api.generated.ts"
+import { WrongOption } from "./options.ts"
 import { pause } from "./pause.ts"
 
 type Event = components["schemas"]["Event"]
@@ -10,7 +11,7 @@ export type Events = {
   list(query?: Query): AsyncGenerator<Event>
   /**
    * Events as they happen, after `after` or from now on, until `signal`. Reconnects and continues where it stopped.
-   * Throws if the first connection is refused, or a later one for good.
+   * Throws if the first connection is refused, or a later one for good, or an option of the client is wrong.
    */
   stream(query?: Query, options?: { signal?: AbortSignal }): AsyncGenerator<Event>
 }
@@ -48,6 +49,7 @@ export function createEvents(ask: Ask): Events {
           }
         } catch (error) {
           if (signal?.aborted) return
+          if (error instanceof WrongOption) throw error
           if (isAnswer(error) && !(wasOpen && passes(error))) throw error
         }
         await pause(Math.min(10_000, 500 * 2 ** failures), signal)

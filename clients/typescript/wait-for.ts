@@ -9,7 +9,11 @@ export async function waitForCollection(
 ): Promise<Schemas["Collection"]> {
   const params = { path: { collection_id } }
   const read = (signal: Signal) => dataOf(api.GET("/v1/collections/{collection_id}", { params, ...signal }))
-  return await waitFor(read, { statusOf: ({ contract }) => contract.status, wanted: "active" }, options)
+  return await waitFor(
+    read,
+    { what: "collection", statusOf: ({ contract }) => contract.status, wanted: "active" },
+    options,
+  )
 }
 
 /** Polls until the unit is issued, so that it can be claimed. Throws as `waitFor` does. */
@@ -21,7 +25,7 @@ export async function waitForUnit(
   const params = { path: { unit_id } }
   const read = (signal: Signal) => dataOf(api.GET("/v1/units/{unit_id}", { params, ...signal }))
   const statusOf = ({ collection }: Schemas["Unit"]) => collection?.token.status ?? "pending"
-  return await waitFor(read, { statusOf, wanted: "active" }, options)
+  return await waitFor(read, { what: "unit", statusOf, wanted: "active" }, options)
 }
 
 /** Polls until the claim is on chain at the confirmation depth. Throws as `waitFor` does. */
@@ -33,7 +37,7 @@ export async function waitForClaim(
   const params = { path: { unit_id, claim_id: id } }
   const read = (signal: Signal) =>
     dataOf(api.GET("/v1/units/{unit_id}/claims/{claim_id}", { params, ...signal }))
-  return await waitFor(read, { statusOf: ({ status }) => status, wanted: "claimed" }, options)
+  return await waitFor(read, { what: "claim", statusOf: ({ status }) => status, wanted: "claimed" }, options)
 }
 
 /** Polls until the transfer is on chain at the confirmation depth. Throws as `waitFor` does. */
@@ -45,7 +49,11 @@ export async function waitForTransfer(
   const params = { path: { unit_id, transfer_id: id } }
   const read = (signal: Signal) =>
     dataOf(api.GET("/v1/units/{unit_id}/transfers/{transfer_id}", { params, ...signal }))
-  return await waitFor(read, { statusOf: ({ status }) => status, wanted: "confirmed" }, options)
+  return await waitFor(
+    read,
+    { what: "transfer", statusOf: ({ status }) => status, wanted: "confirmed" },
+    options,
+  )
 }
 
 /** Polls until the new chip is the unit's. Throws as `waitFor` does. */
@@ -57,7 +65,11 @@ export async function waitForChipReplacement(
   const params = { path: { unit_id, replacement_id: id } }
   const read = (signal: Signal) =>
     dataOf(api.GET("/v1/units/{unit_id}/chip-replacements/{replacement_id}", { params, ...signal }))
-  return await waitFor(read, { statusOf: ({ status }) => status, wanted: "confirmed" }, options)
+  return await waitFor(
+    read,
+    { what: "chip replacement", statusOf: ({ status }) => status, wanted: "confirmed" },
+    options,
+  )
 }
 
 export type WaitOptions<Resource> = {
@@ -71,16 +83,15 @@ export type WaitOptions<Resource> = {
 }
 
 /** It ended in another status for good; `failure` says why, if the service does. */
-export class EndedOtherwise<Resource> extends Error {
+export class EndedOtherwise<Resource extends Identified> extends Error {
   override name = "EndedOtherwise"
   readonly resource: Resource
   readonly status: string
   readonly failure: Schemas["Failure"] | null
-  constructor(resource: Resource, { status, wanted }: { status: string; wanted: string }) {
+  constructor(resource: Resource, { what, status, wanted }: Outcome) {
     const failure = (resource as { failure?: Schemas["Failure"] | null }).failure ?? null
-    super(
-      `what should become ${wanted} is ${status}${failure ? `: ${failure.code}: ${failure.message}` : ""}`,
-    )
+    const reason = failure ? `: ${failure.code}: ${failure.message}` : ""
+    super(`${what} ${resource.id} should become ${wanted} but is ${status}${reason}`)
     this.resource = resource
     this.status = status
     this.failure = failure
@@ -88,14 +99,20 @@ export class EndedOtherwise<Resource> extends Error {
 }
 
 /** It is still under way and may end well: wait again later, with the same id. */
-export class WaitedTooLong<Resource> extends Error {
+export class WaitedTooLong<Resource extends Identified> extends Error {
   override name = "WaitedTooLong"
   readonly resource: Resource
-  constructor(resource: Resource, { status, wanted }: { status: string; wanted: string }) {
-    super(`what should become ${wanted} is still ${status}`)
+  constructor(resource: Resource, { what, status, wanted }: Outcome) {
+    const isUnpaired = (resource as { chip_id?: string | null }).chip_id === null
+    const reason = isUnpaired ? ": no chip is paired to it" : ""
+    super(`${what} ${resource.id} should become ${wanted} but is still ${status}${reason}`)
     this.resource = resource
   }
 }
+
+type Identified = { id: string }
+
+type Outcome = { what: string; status: string; wanted: string }
 
 /** Passed on to the request, so that an aborted wait ends at once. */
 type Signal = { signal?: AbortSignal }
@@ -106,9 +123,9 @@ const endings = ["failed", "expired"]
  * Reads until the status is the wanted one. Throws `EndedOtherwise` if it is `failed` or `expired`, `WaitedTooLong`
  * if patience ends first, the signal's reason if aborted, and whatever `read` throws.
  */
-async function waitFor<Resource>(
+async function waitFor<Resource extends Identified>(
   read: (signal: Signal) => Promise<Resource>,
-  { statusOf, wanted }: { statusOf: (resource: Resource) => string; wanted: string },
+  { what, statusOf, wanted }: { what: string; statusOf: (resource: Resource) => string; wanted: string },
   options: WaitOptions<Resource> = {},
 ): Promise<Resource> {
   const { patience_milliseconds = 300_000, interval_milliseconds = 500, signal, onRead } = options
@@ -118,8 +135,8 @@ async function waitFor<Resource>(
     onRead?.(resource)
     const status = statusOf(resource)
     if (status === wanted) return resource
-    if (endings.includes(status)) throw new EndedOtherwise(resource, { status, wanted })
-    if (performance.now() + interval > deadline) throw new WaitedTooLong(resource, { status, wanted })
+    if (endings.includes(status)) throw new EndedOtherwise(resource, { what, status, wanted })
+    if (performance.now() + interval > deadline) throw new WaitedTooLong(resource, { what, status, wanted })
     await pause(interval, signal)
     signal?.throwIfAborted()
   }

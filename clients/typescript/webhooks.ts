@@ -7,14 +7,15 @@ export class WebhookError extends Error {
 
 /**
  * Verifies a webhook's signature (Standard Webhooks, v1), at most five minutes old, and returns its event. `body` is
- * the raw text of the body. Throws `WebhookError`.
+ * the raw body, as text or bytes. Throws `WebhookError`.
  */
 export async function verifyWebhook(
-  body: string,
+  body: string | Uint8Array | ArrayBuffer,
   headers: GivenHeaders,
   secret: string,
   { now = new Date() }: { now?: Date } = {},
 ): Promise<Schemas["Event"]> {
+  const text = textOf(body)
   const id = headerOf(headers, "webhook-id")
   const timestamp = headerOf(headers, "webhook-timestamp")
   const signatures = headerOf(headers, "webhook-signature")
@@ -26,13 +27,22 @@ export async function verifyWebhook(
   const keyBytes = keyOf(secret)
   const algorithm = { name: "HMAC", hash: "SHA-256" }
   const key = await crypto.subtle.importKey("raw", keyBytes, algorithm, false, ["verify"])
-  const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
+  const signed = new TextEncoder().encode(`${id}.${timestamp}.${text}`)
   for (const each of signatures.split(" ")) {
     const [version, signature = ""] = each.split(",")
     if (version !== "v1" || !/^[0-9A-Za-z+/]{43}=$/.test(signature)) continue
-    if (await crypto.subtle.verify("HMAC", key, bytesOf(signature), signed)) return JSON.parse(body)
+    if (await crypto.subtle.verify("HMAC", key, bytesOf(signature), signed)) return JSON.parse(text)
   }
   throw new WebhookError("no signature of the webhook is right")
+}
+
+/** What was parsed cannot be verified: written again, it may differ from what was signed. */
+function textOf(body: string | Uint8Array | ArrayBuffer): string {
+  if (typeof body === "string") return body
+  if (ArrayBuffer.isView(body) || body instanceof ArrayBuffer) return new TextDecoder().decode(body)
+  throw new WebhookError(
+    "the raw body is needed, as text or bytes: it cannot be verified once it has been parsed",
+  )
 }
 
 /** As frameworks pass them: the `Headers` of a `Request`, or an object by name, in any case. */

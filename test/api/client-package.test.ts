@@ -172,6 +172,13 @@ describe("the packed client", () => {
       await page.locator("#told", { hasText: "u auth.unauthorized" }).waitFor()
     }, 60_000)
 
+    test("takes a path as base URL for one of the page's own origin", async () => {
+      const { page } = await newPage()
+      await page.goto(`http://localhost:${server.port}/page`)
+      const run = `import("/program.js").then(({ run }) => run("/"))`
+      expect(await page.evaluate<string>(run)).toBe("u auth.unauthorized")
+    }, 60_000)
+
     test("runs in a page on http, such as one that a phone opens on the developer's machine", async () => {
       const { page } = await newPage()
       // Browsers offer crypto.randomUUID only to pages on https or localhost.

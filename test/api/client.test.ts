@@ -4,7 +4,13 @@ import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { runInNewContext } from "node:vm"
 import { createClient, dataOf, ServiceError, UnexpectedAnswer } from "../../clients/typescript/client.ts"
-import { EndedOtherwise, WaitedTooLong, waitForClaim } from "../../clients/typescript/wait-for.ts"
+import {
+  EndedOtherwise,
+  WaitedTooLong,
+  waitForClaim,
+  waitForCollection,
+  waitForUnit,
+} from "../../clients/typescript/wait-for.ts"
 
 type Seen = { method: string; path: string; authorization: string | null; key: string | null; body: string }
 
@@ -180,6 +186,92 @@ describe("the TypeScript client", () => {
     expect(seen).toHaveLength(1)
   })
 
+  const messageFor = async (details: { formErrors: string[]; fieldErrors: Record<string, string[]> }) => {
+    const error = {
+      code: "validation.failed",
+      message: "The request is not valid.",
+      request_id: "req_1",
+      doc_url: "http://docs.test",
+      details,
+    }
+    answers = [() => Response.json({ error }, { status: 400 })]
+    return await dataOf(createUnit()).catch(({ message }: ServiceError) => message)
+  }
+
+  test("names each field that is refused in the message of the error, with what is wrong with it", async () => {
+    const name = ["must be a string"]
+    expect(await messageFor({ formErrors: [], fieldErrors: { name, bogus: ["is not a known field"] } })).toBe(
+      "validation.failed: The request is not valid. name: must be a string; bogus: is not a known field (req_1)",
+    )
+    const chips = ["[3].unit_id: is required", "[4]: must be an object"]
+    expect(
+      await messageFor({ formErrors: ["The body has the key a."], fieldErrors: { name: [], chips } }),
+    ).toBe(
+      "validation.failed: The request is not valid. The body has the key a; chips: [3].unit_id: is required; chips: [4]: must be an object (req_1)",
+    )
+    expect(await messageFor({ formErrors: [], fieldErrors: {} })).toBe(
+      "validation.failed: The request is not valid. (req_1)",
+    )
+  })
+
+  test("keeps the message of an error short, however much is wrong with the request", async () => {
+    const names = Array.from({ length: 20 }, (_, index) => `${index}${"x".repeat(10_000)}`)
+    const fieldErrors = Object.fromEntries(names.map((name) => [name, ["is not a known field"]]))
+    const message = String(await messageFor({ formErrors: [], fieldErrors }))
+    expect(message.length).toBeLessThan(2_200)
+    expect(message).toEndWith("…; and 10 more (req_1)")
+  })
+
+  /** What each way to ask throws, without a single attempt. */
+  const refusalsOf = async (options: { base_url?: unknown; token?: unknown }) => {
+    let attempts = 0
+    const lost = async () => {
+      attempts++
+      throw new Error("fetch failed")
+    }
+    const given = { base_url: baseUrl(), token: "end_sk_test", fetch: lost, ...options }
+    const api = createClient(given as Parameters<typeof createClient>[0])
+    const ways = [createUnit(api), api.events.list().next(), api.events.stream().next()]
+    const messages = await Promise.all(ways.map((asked: Promise<unknown>) => asked.then(String, messageOf)))
+    expect(attempts).toBe(0)
+    return messages
+  }
+  const messageOf = ({ message }: Error) => message
+
+  test.each([undefined, null, "", "\n", () => "", async () => undefined])(
+    "says at once that the token is missing: %p",
+    async (token) => {
+      const missing = "token is missing: give an API key, a session token or a publishable key"
+      expect(await refusalsOf({ token })).toEqual([missing, missing, missing])
+    },
+  )
+
+  test.each([
+    undefined,
+    "",
+    "localhost:3000",
+    "api.example.com",
+    "ftp://api.example.com",
+    "/api",
+    "http://",
+    () => "localhost:3000",
+  ])("says at once that the base URL is not one: %p", async (base_url) => {
+    const wrong = "base_url is missing or does not begin with http:// or https://: give the URL of the API"
+    expect(await refusalsOf({ base_url })).toEqual([wrong, wrong, wrong])
+  })
+
+  test("takes a base URL and a token that end in slashes or a line break, as from a file", async () => {
+    const api = createClient({ base_url: `${baseUrl()}//\n`, token: "end_sk_test\n" })
+    await api.GET("/v1/units")
+    expect(seen).toMatchObject([{ path: "/v1/units", authorization: "Bearer end_sk_test" }])
+  })
+
+  test("needs no token for a request that brings its own credential", async () => {
+    const headers = { authorization: "Bearer end_sess_own" }
+    await createClient({ base_url: baseUrl(), token: "" }).GET("/v1/units", { headers })
+    expect(seen).toMatchObject([{ authorization: "Bearer end_sess_own" }])
+  })
+
   test("stops waiting when it is aborted", async () => {
     const abort = new AbortController()
     answers = [refuseBefore(() => abort.abort())]
@@ -319,6 +411,9 @@ describe("polling", () => {
     const ended = await waitForClaim(client(), asked, soon).catch((error) => error)
     expect(ended).toBeInstanceOf(EndedOtherwise)
     expect(ended).toMatchObject({ status: "failed", failure })
+    expect(ended.message).toBe(
+      "claim c should become claimed but is failed: claim.superseded: Somebody was faster.",
+    )
   })
 
   test("gives up at its time limit and returns what it read last", async () => {
@@ -327,6 +422,25 @@ describe("polling", () => {
     const ended = await waitForClaim(client(), asked, patience).catch((error) => error)
     expect(ended).toBeInstanceOf(WaitedTooLong)
     expect(ended.resource.status).toBe("claiming")
+    expect(ended.message).toBe("claim c should become claimed but is still claiming")
+  })
+
+  test("says which resource did not get there, and of a unit without a chip that it has none", async () => {
+    const soonOver = { ...soon, patience_milliseconds: 0 }
+    const unit = (chip_id: string | null) => () =>
+      Response.json({ id: "u", chip_id, collection: { token: { status: "pending" } } })
+    const collection = () => Response.json({ id: "a", contract: { status: "deploying" } })
+    answers = [unit(null), unit("04A0B1C2D3"), collection]
+    const messages = [
+      await waitForUnit(client(), "u", soonOver).catch(({ message }) => message),
+      await waitForUnit(client(), "u", soonOver).catch(({ message }) => message),
+      await waitForCollection(client(), "a", soonOver).catch(({ message }) => message),
+    ]
+    expect(messages).toEqual([
+      "unit u should become active but is still pending: no chip is paired to it",
+      "unit u should become active but is still pending",
+      "collection a should become active but is still deploying",
+    ])
   })
 
   test("stops when it is aborted", async () => {

@@ -36,6 +36,26 @@ describe("webhook verification in the TypeScript client", () => {
     },
   )
 
+  test.each([JSON.parse(body), undefined, null])(
+    "throws WebhookError that asks for the raw body if it gets a parsed one: %j",
+    async (parsed) => {
+      const refused = verifyWebhook(parsed as string, headersWith(signature), secret)
+      await expect(refused).rejects.toThrow(
+        new WebhookError(
+          "the raw body is needed, as text or bytes: it cannot be verified once it has been parsed",
+        ),
+      )
+    },
+  )
+
+  test("accepts the body as bytes, as frameworks that parse nothing pass it", async () => {
+    const bytes = new TextEncoder().encode(body)
+    for (const raw of [bytes, Buffer.from(body), bytes.buffer])
+      expect<string>((await verifyWebhook(raw, headersWith(signature), secret)).id).toBe("e1")
+    const forged = new TextEncoder().encode(`${body} `)
+    await expect(verifyWebhook(forged, headersWith(signature), secret)).rejects.toThrow("no signature")
+  })
+
   test("accepts a secret that ends in a line break, as from a file", async () => {
     expect<string>((await verifyWebhook(body, headersWith(signature), `${secret}\r\n`)).id).toBe("e1")
   })
