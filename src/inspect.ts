@@ -1,5 +1,7 @@
 import { parseArgs } from "node:util"
+import type { Queries } from "./db/database.ts"
 import { withDevEnvironment } from "./dev/environment.ts"
+import { findActor } from "./engine/actors/runtime.ts"
 import { openWorld } from "./engine/world.ts"
 import { startInspectionFeed } from "./operator/inspection/feed.ts"
 import { loadConfig, processEnvironment } from "./platform/config.ts"
@@ -12,6 +14,7 @@ import { tell } from "./resources/news/tell.ts"
 async function inspect(words: string[]): Promise<() => Promise<void>> {
   const { port, ids } = optionsOf(words)
   const world = await openWorld(loadConfig(withDevEnvironment(processEnvironment)), tell)
+  await requireActors(world.context.db.read, ids)
   const feed = startInspectionFeed(world.context, { port, ids, every_milliseconds: 500 })
   say(
     `The feed of actors is at ${feed.feed_url}; open ${feed.url} to see them in the inspector. Ctrl-C stops it.`,
@@ -20,6 +23,14 @@ async function inspect(words: string[]): Promise<() => Promise<void>> {
     await feed.stop()
     await world.close()
   }
+}
+
+async function requireActors(queries: Queries, ids: string[]): Promise<void> {
+  for (const id of ids)
+    if (!(await findActor(queries, id)))
+      throw new StartError(
+        `no actor has the id ${id}; if an effect, a transaction or an organization has it, this names the actors: operator explain ${id}`,
+      )
 }
 
 const usage = "usage: inspect [ID …] [--port N]"

@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createWebSocketReceiver, type StatelyInspectionEvent } from "@statelyai/inspect"
 import { and, asc, eq } from "drizzle-orm"
@@ -10,6 +12,7 @@ import { type InspectionFeed, startInspectionFeed } from "../../src/operator/ins
 import type { Caller } from "../../src/platform/caller.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { freePort } from "../../src/platform/free-port.ts"
+import { newId } from "../../src/platform/ids.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { engines } from "../harness/engines.ts"
 import { claimRow } from "../harness/scene.ts"
@@ -68,6 +71,12 @@ function stateIs(sessionId: string, value: unknown) {
     event.sessionId === sessionId &&
     event.type === "@xstate.snapshot" &&
     Bun.deepEquals((event.snapshot as { value?: unknown }).value, value)
+}
+
+function waitsFor(event: StatelyInspectionEvent): string[] {
+  if (event.type !== "@xstate.snapshot") return []
+  const { context } = event.snapshot as { context?: { waits_for?: string } }
+  return context?.waits_for ? [context.waits_for] : []
 }
 
 async function pairedUnit(): Promise<string> {
@@ -163,10 +172,43 @@ describe("the inspector's receiver", () => {
     expect(root).toMatchObject({ type: "@xstate.actor", name: "unit-token", rootId: id })
     expect(root).not.toHaveProperty("parentId")
     await settle(service, id, { serial: 3, transaction_hash: "0x03" })
-    const end = await until((event) => event.sessionId === effect?.id && event.type === "@xstate.snapshot")
+    const end = await until(
+      (event) => event.sessionId === effect?.id && "event" in event && event.event.type === "effect.done",
+    )
     expect(end).toMatchObject({ rootId: id, snapshot: { status: "done" } })
     const result = await until((event) => event.type === "@xstate.event" && event.event.type.includes("done"))
     expect(result).toMatchObject({ sourceId: effect?.id, sessionId: id, rootId: id })
+  })
+
+  test("receives what open work waits for, again whenever that changes, until it is done", async () => {
+    const { id, recipient } = await startRelayedClaim(await pairedUnit())
+    const [effect] = await service.context.db.read.select().from(effects).where(eq(effects.actor_id, id))
+    if (!effect) throw new Error("the claim has no effect")
+    const note = (last_error: string | null) =>
+      service.turn((turn) => turn.tx.update(effects).set({ last_error }).where(eq(effects.id, effect.id)))
+    const feed = startFeed()
+    const { received, until } = receive(feed)
+    const reasons = () => received.filter(({ sessionId }) => sessionId === effect.id).flatMap(waitsFor)
+    const untilReasons = async (number: number) => {
+      await until(() => reasons().length === number)
+    }
+    await untilReasons(1)
+    await note(`the node said: no funds for ${recipient}`)
+    await untilReasons(2)
+    await note(null)
+    await untilReasons(3)
+    await Bun.sleep(100)
+    const before = expect.stringContaining("lane issuance")
+    const meanwhile = expect.stringContaining("the node said: no funds for 0x…")
+    expect(reasons()).toEqual([before, meanwhile, before])
+    await settle(service, id, { transaction_hash: "0x06" })
+    await until(stateIs(id, "claimed"))
+    const late = receive(feed)
+    await late.until(stateIs(id, "claimed"))
+    await Bun.sleep(100)
+    const [last] = late.received.filter(({ sessionId }) => sessionId === effect.id).slice(-1)
+    expect(last).toMatchObject({ snapshot: { status: "done" } })
+    expect(new Set(received.map(({ id }) => id)).size).toBe(received.length)
   })
 
   test("sees the states and events of the machine definition", async () => {
@@ -229,23 +271,50 @@ describe("the feed", () => {
 })
 
 describe("the inspect command", () => {
+  const DATA_DIR = mkdtempSync(join(tmpdir(), "inspect-"))
+  afterAll(() => rmSync(DATA_DIR, { recursive: true }))
+
+  async function inspect(...words: string[]) {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/inspect.ts"), ...words], {
+      env: { PATH: process.env.PATH, DATA_DIR, SERVICE_SECRET: "a secret of tests that is long enough" },
+      stdio: ["ignore", "pipe", "pipe"],
+    })
+    const said = [await child.stdout.text(), await child.stderr.text()]
+    return [await child.exited, ...said]
+  }
+
   test("prints its usage with exit code 0, or 1 after a wrong argument", async () => {
-    const inspect = async (...words: string[]) => {
-      const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/inspect.ts"), ...words], {
-        stdio: ["ignore", "pipe", "pipe"],
-      })
-      const said = [await child.stdout.text(), await child.stderr.text()]
-      return [await child.exited, ...said]
-    }
     const usage = "usage: inspect [ID …] [--port N]\n"
     expect(await inspect("--help")).toEqual([0, usage, ""])
     expect(await inspect("--all")).toEqual([1, "", usage])
     expect(await inspect("--port", "none")).toEqual([1, "", `--port takes a number up to 65535; ${usage}`])
   })
+
+  test("ends with exit code 1 and one line with the next step if no actor has an id", async () => {
+    const id = newId()
+    expect(await inspect(id, "--port", "0")).toEqual([
+      1,
+      "",
+      `no actor has the id ${id}; if an effect, a transaction or an organization has it, this names the actors: operator explain ${id}\n`,
+    ])
+  })
 })
 
 describe("the feed's page", () => {
   const browser = useBrowser()
+
+  test("says that it is connected before anything has happened, and again after the feed was down", async () => {
+    const nobody = [newId()]
+    const first = startFeed(nobody, await freePort())
+    const { page } = await browser.newPage()
+    await page.goto(first.url)
+    await page.locator("#status:has-text('Connected; nothing has happened yet')").waitFor()
+    await first.stop()
+    feeds = []
+    await page.locator("#status:has-text('connecting again')").waitFor()
+    startFeed(nobody, Number(new URL(first.url).port))
+    await page.locator("#status:has-text('Connected; nothing has happened yet')").waitFor()
+  })
 
   test("reconnects after the feed was down, and contacts no other host until its button is pressed", async () => {
     await pairedUnit()

@@ -18,17 +18,22 @@ document.getElementById("open").addEventListener("click", () => {
 
 function connect() {
   const feed = new WebSocket(`ws://${location.host}/feed`)
+  feed.onopen = sayHowMany
   feed.onmessage = ({ data }) => {
     const message = JSON.parse(data)
     if (told.has(message.id)) return
     told.set(message.id, message)
-    say(`${told.size} messages so far`)
+    sayHowMany()
     if (isReady) target.postMessage(message, inspector)
   }
   feed.onclose = () => {
     say("The feed is not there; connecting again …")
     setTimeout(connect, 1000)
   }
+}
+
+function sayHowMany() {
+  say(told.size === 0 ? "Connected; nothing has happened yet" : `Connected; ${told.size} messages so far`)
 }
 
 function say(text) {

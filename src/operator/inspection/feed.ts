@@ -7,8 +7,9 @@ import { listenFailure } from "../../platform/listen-failure.ts"
 import { loggable } from "../../platform/log.ts"
 import { fontAt } from "../../platform/look/fonts.ts"
 import { innermostStates, machineNames } from "../charts/machine-charts.ts"
+import { reasonOf, type Work, workOf } from "../stories/waiting.ts"
 import { bridgePage, bridgeScript } from "./bridge.ts"
-import { type InspectionMessage, messagesOf } from "./messages.ts"
+import { type InspectionMessage, messagesOf, waitMessage } from "./messages.ts"
 
 export type InspectionFeed = {
   /** The page that shows the feed in the inspector. */
@@ -33,6 +34,8 @@ type InspectionOptions = {
 export function startInspectionFeed(context: Context, options: InspectionOptions): InspectionFeed {
   const queries = context.db.read
   const told = new Map<string, InspectionMessage[]>()
+  /** What the open effects wait for, by their ids. */
+  let waits: ReadonlyMap<string, Wait> = new Map()
   /** The versions of the actors found at the last look. */
   let seen: ReadonlyMap<string, number> = new Map()
   let since: Date | null = null
@@ -42,7 +45,10 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
     const recent = options.ids.length > 0 ? [] : await changedActors(queries, since)
     const changed = recent.filter(({ id, version }) => seen.get(id) !== version)
     const ids = options.ids.length > 0 ? options.ids : changed.map(({ id }) => id)
-    for (const recorded of await recordsOf(queries, ids)) {
+    const records = await recordsOf(queries, ids)
+    // Read after the records: an effect that was open in them and is over by now does not wait.
+    const open = await openWorkOf(queries, [...told.keys(), ...ids])
+    for (const recorded of records) {
       const messages = messagesOf(recorded)
       const known = new Set((told.get(recorded.actor.id) ?? []).map(({ id }) => id))
       for (const message of messages)
@@ -53,6 +59,23 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
     seen = new Map(recent.map(({ id, version }) => [id, version]))
     since = nextSince(since, recent)
     for (const id of [...told.keys()].slice(0, Math.max(0, told.size - mostActors))) told.delete(id)
+    tellWaits(open)
+  }
+
+  function tellWaits(open: Work[]): void {
+    const now = context.clock()
+    const isTold = ({ effect }: Work) =>
+      told.get(effect.actor_id)?.some(({ sessionId }) => sessionId === effect.id)
+    const found = open.filter(isTold).map((work): [string, Wait] => {
+      const { effect } = work
+      const reason = reasonOf(work, now)
+      const before = waits.get(effect.id)
+      if (before?.reason === reason) return [effect.id, before]
+      return [effect.id, { reason, message: waitMessage(effect, reason, now) }]
+    })
+    for (const [id, wait] of found)
+      if (waits.get(id) !== wait) server.publish("feed", JSON.stringify(wait.message))
+    waits = new Map(found)
   }
 
   async function follow(): Promise<void> {
@@ -72,7 +95,11 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
     }
   }
 
-  const server = listen(options.port, () => [...told.values()].flat())
+  const everything = () => [
+    ...[...told.values()].flat(),
+    ...[...waits.values()].map(({ message }) => message),
+  ]
+  const server = listen(options.port, everything)
   const following = follow()
   const at = `127.0.0.1:${server.port}`
   return {
@@ -85,6 +112,9 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
     },
   }
 }
+
+/** A reason and the message that told it; a reason is told again only once it has changed. */
+type Wait = { reason: string; message: InspectionMessage }
 
 /** How many actors are kept for those who connect later. */
 const mostActors = 200
@@ -190,4 +220,10 @@ async function recordsOf(queries: Queries, ids: string[]) {
     const known = journal.filter(({ actor_id, number }) => actor_id === id && number <= actor.version)
     return [{ actor, journal: known, effects: work.filter(({ actor_id }) => actor_id === id) }]
   })
+}
+
+async function openWorkOf(queries: Queries, actorIds: string[]): Promise<Work[]> {
+  if (actorIds.length === 0) return []
+  const isOpen = and(inArray(effects.actor_id, actorIds), eq(effects.status, "open"))
+  return await workOf(queries, await queries.select().from(effects).where(isOpen).orderBy(asc(effects.id)))
 }

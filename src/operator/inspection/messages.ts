@@ -2,6 +2,7 @@ import type { AnyStateMachine } from "xstate"
 import type { ActorRow, actorEvents, EffectRow, JournalEvent } from "../../db/schema.ts"
 import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
 import { replaySteps } from "../../engine/actors/runtime.ts"
+import { newId } from "../../platform/ids.ts"
 import { machineNames } from "../charts/machine-charts.ts"
 
 /** What the inspector reads, as `@statelyai/inspect` 0.7 writes it. */
@@ -98,6 +99,21 @@ function effectMessages(actorId: string, effect: EffectRow): InspectionMessage[]
       snapshot: { status },
     },
   ]
+}
+
+/** What an open effect waits for from now on, as a snapshot of the child that it is. */
+export function waitMessage({ id, actor_id }: EffectRow, waits_for: string, now: Date): InspectionMessage {
+  return {
+    ...stampsOf(id, actor_id)(now, newId()),
+    type: "@xstate.snapshot",
+    event: { type: "effect.waits" },
+    snapshot: { status: "active", context: { waits_for: withoutAddresses(waits_for) } },
+  }
+}
+
+/** Nodes quote wallets and signed bytes; of what they quote, only hashes are shown. */
+function withoutAddresses(text: string): string {
+  return text.replace(/0x[0-9a-f]{40,}/gi, (quoted) => (quoted.length === 66 ? quoted : "0x…"))
 }
 
 /** What every message about one actor or effect begins with. */
