@@ -104,7 +104,7 @@ async function comesToRun(folder: string): Promise<boolean> {
     await Bun.sleep(200)
   }
   throw new Error(
-    `the service that uses ${folder} does not respond to the API key in dev.json there: stop it, or set DATA_DIR to another folder`,
+    `the service that uses ${folder} does not accept the API key in dev.json there, or does not respond: start it again, or set DATA_DIR to another folder`,
   )
 }
 

@@ -28,19 +28,26 @@ export type DevChain = {
   stop(): Promise<void>
 }
 
-/**
- * Starts a local EVM chain with the contracts deployed. Its state is kept in `folder`, written as a whole after every
- * block with a transaction, so that even a crash loses at most the block being made.
- */
-export async function startDevChain(options: {
+type DevChainOptions = MetadataBase & {
   folder: string
   /** 0 picks a free one. */
   port: number
   /** Whether anybody waits for blocks; otherwise one is made only for transactions and once a minute. */
   isAwaited: () => Promise<boolean>
+}
+
+type MetadataBase = {
   /** The base address of tokens' metadata. */
   metadata_base_url: string
-}): Promise<DevChain> {
+  /** The one that the service set when it last ran in the folder. */
+  last_metadata_base_url?: string | undefined
+}
+
+/**
+ * Starts a local EVM chain with the contracts deployed. Its state is kept in `folder`, written as a whole after every
+ * block with a transaction, so that even a crash loses at most the block being made.
+ */
+export async function startDevChain(options: DevChainOptions): Promise<DevChain> {
   if (options.port !== 0) await untilFree(options.port)
   const stateFile = join(options.folder, "chain.json")
   const anvilPort = await freePort()
@@ -50,7 +57,7 @@ export async function startDevChain(options: {
   const client = createDevClient(anvilUrl)
   try {
     await untilItAnswers(client, anvil, stateFile)
-    const contracts = await deployContracts(client, options.metadata_base_url)
+    const contracts = await deployContracts(client, options)
     await saveState(client, stateFile)
     const producer = startBlockProducer(client, stateFile, options.isAwaited)
     const guard = startChainGuard(options.port, anvilUrl, producer.noteSend)
@@ -225,7 +232,7 @@ function keyAt(addressIndex: number): Hex {
 /** Deploys as the first transactions of the first account, so the addresses are the same on every run. */
 async function deployContracts(
   client: DevClient,
-  metadataBaseUrl: string,
+  base: MetadataBase,
 ): Promise<{ factory_address: Address; desk_address: Address | null }> {
   const admin = accountAt(0)
   const { factory_address, desk_address, factory_data, desk_data } = planDeployment({
@@ -233,7 +240,7 @@ async function deployContracts(
     guardian: null,
     authorizer: accountAt(3).address,
     signers: [accountAt(1).address, accountAt(2).address],
-    metadata_base_url: metadataBaseUrl,
+    metadata_base_url: base.metadata_base_url,
   })
   const known = await client.getTransactionCount({ address: admin.address })
   if (known === 0) {
@@ -244,19 +251,25 @@ async function deployContracts(
   if (!(await client.getCode({ address: factory_address })))
     throw new StartError("the contracts could not be deployed on the local chain")
   if (!(await client.getCode({ address: desk_address }))) return { factory_address, desk_address: null }
-  await moveMetadata(client, factory_address, metadataBaseUrl)
+  await moveMetadata(client, factory_address, base)
   return { factory_address, desk_address }
 }
 
-/** The service may have been started on another port. */
-async function moveMetadata(client: DevClient, address: Address, base: string): Promise<void> {
+/** The service may have been started on another port. A base that the factory's admin chose stays. */
+async function moveMetadata(
+  client: DevClient,
+  address: Address,
+  { metadata_base_url: now, last_metadata_base_url: before }: MetadataBase,
+): Promise<void> {
   const factory = { address, abi: factoryAbi } as const
-  const [present, isFrozen] = await Promise.all([
+  const [present, isFrozen, admin] = await Promise.all([
     client.readContract({ ...factory, functionName: "baseURI" }),
     client.readContract({ ...factory, functionName: "baseURIFrozen" }),
+    client.readContract({ ...factory, functionName: "admin" }),
   ])
-  if (present === base || isFrozen) return
-  await client.writeContract({ ...factory, account: accountAt(0), functionName: "setBaseURI", args: [base] })
+  const isOurs = present === (before ?? present) && admin === accountAt(0).address
+  if (present === now || isFrozen || !isOurs) return
+  await client.writeContract({ ...factory, account: accountAt(0), functionName: "setBaseURI", args: [now] })
   await client.mine({ blocks: 1 })
 }
 

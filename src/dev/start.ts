@@ -16,13 +16,16 @@ import {
   metadataBaseUrl,
 } from "../platform/config.ts"
 import { type Context, inTurn } from "../platform/context.ts"
+import { hashOf } from "../platform/credentials.ts"
 import { withFreePort } from "../platform/free-port.ts"
 import { newId } from "../platform/ids.ts"
 import { writeWholeAtOnce } from "../platform/whole-file.ts"
 import { issueApiKey } from "../resources/api-keys/service.ts"
+import { findActiveApiKey } from "../resources/credentials/held-key.ts"
 import { tell } from "../resources/news/tell.ts"
 import { createOrganization } from "../resources/organizations/service.ts"
 import { ensurePublishableKey, listPublishableKeys } from "../resources/publishable-keys/service.ts"
+import { mostOrigins } from "../resources/settings/model.ts"
 import { getCorsOrigins, replaceCorsOrigins } from "../resources/settings/service.ts"
 import { chainsFor, type DevChain, startDevChain } from "./chain.ts"
 import { lockFolder } from "./data-lock.ts"
@@ -64,6 +67,7 @@ export async function startDev(given: Environment, parts: DevParts) {
       port: integerFrom(environment, "DEV_CHAIN_PORT", 8545, 0, 65_535),
       isAwaited: () => isAwaited(),
       metadata_base_url: metadataBaseUrl(environment),
+      last_metadata_base_url: readDevEnvironment(folder).METADATA_BASE_URL,
     })
     closers.push(chain.stop)
 
@@ -144,33 +148,32 @@ function leaveEnvironment(
   writeDevEnvironment(folder, { ...settings, ...addresses, ...given })
 }
 
-/** Creates the demo organization once; later its keys are read from `dev.json`. */
+/** Creates the demo organization once; later its keys are read from `dev.json`, or replaced if they were revoked. */
 async function seed(
   context: Context,
   folder: string,
   chain: DevChain,
   baseUrl: string,
 ): Promise<Omit<DevService, "operator_url" | "shop_url">> {
-  const { organization_id, api_key } =
-    (await keptOrganization(context, folder)) ?? (await newOrganization(context, chain))
+  const organization_id = (await keptOrganization(context, folder)) ?? (await newOrganization(context, chain))
   return {
     base_url: baseUrl,
     organization_id,
-    api_key,
+    api_key: await apiKeyOf(context, organization_id, keptService(folder)?.api_key),
     publishable_key: await publishableKeyOf(context, organization_id),
     chain: { id: chain.chain_id, rpc_url: chain.rpc_url },
     wallets: chain.wallets,
   }
 }
 
-async function keptOrganization(context: Context, folder: string): Promise<DevService | null> {
+async function keptOrganization(context: Context, folder: string): Promise<string | null> {
   const kept = keptService(folder)
   if (!kept) return null
   const [organization] = await context.db.read
     .select({ id: organizations.id })
     .from(organizations)
     .where(eq(organizations.id, kept.organization_id))
-  return organization ? kept : null
+  return organization?.id ?? null
 }
 
 /** What this folder's dev service left when it last ran. */
@@ -190,19 +193,29 @@ async function registerShop(
     const others = (await getCorsOrigins(turn.tx, caller)).filter(
       (origin) => origin !== before && origin !== shop_url,
     )
-    await replaceCorsOrigins(turn, caller, { cors_origins: [...others, shop_url] })
+    if (others.length < mostOrigins)
+      await replaceCorsOrigins(turn, caller, { cors_origins: [...others, shop_url] })
   })
 }
 
-async function newOrganization(context: Context, chain: DevChain) {
+async function newOrganization(context: Context, chain: DevChain): Promise<string> {
   return await inTurn(context, null, async (turn) => {
-    const { id: organization_id } = await createOrganization(turn, {
+    const { id } = await createOrganization(turn, {
       name: "Demo",
       default_chain_id: chain.chain_id,
       allowed_chain_ids: [chain.chain_id],
     })
-    const { key: api_key } = await issueApiKey(turn, { organization_id, name: "demo" })
-    return { organization_id, api_key }
+    return id
+  })
+}
+
+/** The kept key of the organization, unless it is no longer accepted. */
+async function apiKeyOf(context: Context, organization_id: string, kept?: string): Promise<string> {
+  const held = kept && (await findActiveApiKey(context.db.read, hashOf(kept), context.clock()))
+  if (held && held.organization_id === organization_id) return kept
+  return await inTurn(context, null, async (turn) => {
+    const { key } = await issueApiKey(turn, { organization_id, name: "demo" })
+    return key
   })
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { type Address, createTestClient, http, publicActions, walletActions } from "viem"
 import { withDevEnvironment } from "../../src/dev/environment.ts"
 import type { DevService } from "../../src/dev/start.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { runOperator } from "../../src/operator/commands/run-operator.ts"
 import type { Environment } from "../../src/platform/config.ts"
 import { newFolder, removeDevServices, startDevHere } from "../harness/dev-service.ts"
@@ -93,3 +94,68 @@ test("a start that is rejected for its secret does not overwrite the only copy o
   expect(await operator(folder, "organizations", "list")).toEqual([0, ""])
   await startIn(folder, {})
 })
+
+test("a demo organization whose key was revoked gets another one at the next start", async () => {
+  const folder = newFolder()
+  const { organization_id, api_key } = await startIn(folder, {})
+  const { printed } = await said(folder, "keys", "list", "--organization", organization_id, "--json")
+  const [{ id }] = JSON.parse(printed).keys
+  expect(await operator(folder, "keys", "revoke", id)).toEqual([0, ""])
+  const again = await startIn(folder, {})
+  expect(again.organization_id).toBe(organization_id)
+  expect(again.api_key).not.toBe(api_key)
+  const headers = { authorization: `Bearer ${again.api_key}` }
+  expect((await fetch(`${again.base_url}/v1/settings`, { headers })).status).toBe(200)
+  expect((await startIn(folder, {})).api_key).toBe(again.api_key)
+})
+
+test("the metadata base follows the service to another port, unless the factory's admin chose one or is another", async () => {
+  const folder = newFolder()
+  const first = await startIn(folder, {})
+  expect(await baseOf(folder, first)).toBe(`${first.base_url}/metadata`)
+  const second = await startIn(folder, {})
+  expect(second.base_url).not.toBe(first.base_url)
+  expect(await baseOf(folder, second)).toBe(`${second.base_url}/metadata`)
+
+  await call(folder, second, { functionName: "setBaseURI", args: ["ipfs://bafy"], by: 0 })
+  const third = await startIn(folder, {})
+  expect(await baseOf(folder, third)).toBe("ipfs://bafy")
+
+  const [stranger] = await addressesOf(third, 9)
+  await call(folder, third, { functionName: "setBaseURI", args: [`${third.base_url}/metadata`], by: 0 })
+  await call(folder, third, { functionName: "transferAdmin", args: [stranger], by: 0 })
+  await call(folder, third, { functionName: "acceptAdmin", args: [], by: 9 })
+  const fourth = await startIn(folder, {})
+  expect(await baseOf(folder, fourth)).toBe(`${third.base_url}/metadata`)
+})
+
+function clientOf({ chain }: DevService) {
+  return createTestClient({ mode: "anvil", transport: http(chain.rpc_url), pollingInterval: 50 })
+    .extend(publicActions)
+    .extend(walletActions)
+}
+
+async function addressesOf(service: DevService, from: number): Promise<Address[]> {
+  return (await clientOf(service).getAddresses()).slice(from)
+}
+
+function factoryIn(folder: string, { chain }: DevService) {
+  const chains = JSON.parse(readFileSync(join(folder, "chains.json"), "utf8"))
+  return { address: chains[chain.id].factory_address as Address, abi: factoryAbi }
+}
+
+async function baseOf(folder: string, service: DevService): Promise<string> {
+  return await clientOf(service).readContract({ ...factoryIn(folder, service), functionName: "baseURI" })
+}
+
+type Call = { functionName: "setBaseURI" | "transferAdmin" | "acceptAdmin"; args: unknown[]; by: number }
+
+/** Calls the factory as one of the chain's accounts, by its index. */
+async function call(folder: string, service: DevService, { by, ...wanted }: Call): Promise<void> {
+  const client = clientOf(service)
+  const [account] = await addressesOf(service, by)
+  const request = { ...factoryIn(folder, service), ...wanted, account, chain: null }
+  const hash = await client.writeContract(request as Parameters<typeof client.writeContract>[0])
+  const { status } = await client.waitForTransactionReceipt({ hash })
+  expect(status).toBe("success")
+}

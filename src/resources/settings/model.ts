@@ -28,6 +28,8 @@ export const settingsResource = Type.Object(
 )
 export type SettingsResource = Static<typeof settingsResource>
 
+export const mostOrigins = 50
+
 const allowList = {
   description:
     "Origins: an exact one, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port.",
@@ -35,7 +37,12 @@ const allowList = {
 
 /** `canonicalCorsOrigins` checks the form of the entries. */
 export const replaceCorsOriginsBody = Type.Object(
-  { cors_origins: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 50, ...allowList }) },
+  {
+    cors_origins: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
+      maxItems: mostOrigins,
+      ...allowList,
+    }),
+  },
   { title: "ReplaceCorsOrigins", additionalProperties: false },
 )
 export type ReplaceCorsOriginsBody = Static<typeof replaceCorsOriginsBody>
