@@ -60,6 +60,18 @@ describe("an order of tags", () => {
     expect(await orderOf("again", "--count", "1")).toHaveLength(1)
   })
 
+  test.each([
+    ["an URL template that no phone opens", ["--url", "http://x.example/{chip_id}"], "validation.failed"],
+    ["public keys that are none", ["--seal-to", file("not-age.pub", "ssh-rsa AAAA")], "validation.failed"],
+    ["a folder instead of a file", ["--uids", folder], "file"],
+  ])("with %s is rejected by that name, not as an internal error", async (_what, words, code) => {
+    const order = ["--organization", organization, "--key-set", keySet, "--out", join(folder, "refused")]
+    const others = words.includes("--url") ? [] : ["--url", url]
+    const count = words.includes("--uids") ? [] : ["--count", "1"]
+    const refused = await operator("chips", "encode", ...order, ...others, ...count, ...words, "--json")
+    expect([refused.code, JSON.parse(refused.printed).error.code]).toEqual([1, code])
+  })
+
   test("whose manifest cannot be written says which chips are registered, and is completed in another folder", async () => {
     mkdirSync(join(folder, "unwritten", "manifest.jsonl.part", "in the way"), { recursive: true })
     const refused = await operator(...encode("unwritten", "--count", "2"))

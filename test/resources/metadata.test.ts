@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
@@ -186,8 +186,13 @@ describe.each(engines)("on $name token metadata", (engine) => {
       const world = { context: service.context } as unknown as World
       return await exportMetadata.plan(parseValues(exportMetadata, given))(world)
     }
+    const before = process.umask(0o077)
     try {
       expect(await run()).toMatchObject({ document: { tokens: 1 } })
+      // A web server that runs as another user must be able to read them.
+      const modes = [address, `${address}/7`].map((name) => statSync(join(out, "31337", name)).mode & 0o777)
+      expect(modes).toEqual([0o755, 0o644])
+      expect(process.umask()).toBe(0o077)
       expect(fileOf(`${address}/7`)).toBe(await (await get(path)).text())
       expect(fileOf(`${address}.json`)).toBe(await (await get(contract)).text())
       expect(fileOf(`${address}/7.svg`)).toBe(await (await get(`${path}/image.svg`)).text())
@@ -201,6 +206,7 @@ describe.each(engines)("on $name token metadata", (engine) => {
         exportMetadata.plan(parseValues(exportMetadata, ["--collection", "x", "--out", out, "--base", "no"])),
       ).toThrow("ipfs://")
     } finally {
+      process.umask(before)
       rmSync(out, { recursive: true })
     }
   })

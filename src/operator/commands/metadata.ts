@@ -41,19 +41,28 @@ those issued later, have no metadata from then on, and never will once the base 
       const pictures = base === null ? null : `${base.replace(/\/+$/, "")}/${place}`
       const { metadata_base_url } = config
       const destination: Destination = { folder, pictures, metadata_base_url }
-      mkdirSync(folder, { recursive: true })
-      let tokens = 0
-      for await (const token of exportedTokens(db.read, id, found)) {
-        writeToken(destination, token)
-        tokens++
-      }
-      writeCollection(destination, found.collection)
+      const tokens = await readableByAll(async () => {
+        mkdirSync(folder, { recursive: true })
+        let written = 0
+        for await (const token of exportedTokens(db.read, id, found)) {
+          writeToken(destination, token)
+          written++
+        }
+        writeCollection(destination, found.collection)
+        return written
+      })
       return {
         document: { tokens, folder },
         text: `the metadata of ${counted(tokens, "token", "tokens")} is in ${folder}`,
       }
     }
   },
+}
+
+/** Unlike all else that operators write, these files are for the public, such as a web server of another user. */
+async function readableByAll<T>(write: () => Promise<T>): Promise<T> {
+  const before = process.umask(0o022)
+  return await write().finally(() => process.umask(before))
 }
 
 type Destination = {

@@ -1,5 +1,7 @@
 import { codeOf, DatabaseUnavailable, driverError, withPlace } from "../../db/database.ts"
 import { ChainUnreachable } from "../../engine/chain/rpc.ts"
+import { TemplateError } from "../../engine/sun/encoding/tag-address.ts"
+import { RecipientError } from "../../engine/sun/encoding/write-manifest.ts"
 import { openUncheckedWorld, openWorld } from "../../engine/world.ts"
 import { type Environment, loadConfig } from "../../platform/config.ts"
 import { ConfigError } from "../../platform/config-error.ts"
@@ -138,6 +140,9 @@ function failureOf(error: unknown): Failure {
   if (error instanceof OperatorRefusal) return inOneLine(error.code, message)
   if (error instanceof UsageError) return inOneLine("usage", message)
   if (error instanceof ConfigError || error instanceof StartError) return inOneLine("configuration", message)
+  if (error instanceof TemplateError || error instanceof RecipientError)
+    return inOneLine("validation.failed", message)
+  if (codeOf(error) === "EISDIR") return inOneLine("file", "a folder is named where a file is needed")
   return inOneLine(isOfFile(error) ? "file" : "internal.error", message)
 }
 
