@@ -656,6 +656,21 @@ describe.each(engines)("on $name", (engine) => {
         expect((await other.row())?.next_nonce).toBe(7)
       })
 
+      test.each([
+        ["unknown, as an operator asked for it again", { next_nonce: null }, null],
+        ["after those that a restored back-up may have forgotten", { restored_at: new Date() }, 8],
+      ])("leaves the next nonce as it is if that is %s", async (_why, change, next) => {
+        const [lane, other] = [await openWithNonce(), await openWithNonce()]
+        const { turn, lease, lane_id, read, row } = lane
+        const effect_ids = [await newEffect(lane)]
+        await turn((t) => allocateTransaction(t, lease, { ...content, effect_ids }))
+        await turn(({ tx }) => tx.update(lanes).set(change).where(eq(lanes.id, lane_id)))
+        await handOn(keyless(lane, other.lane_id), lease)
+        expect(await openTransactions(read, lane_id)).toEqual([])
+        expect((await row())?.next_nonce).toBe(next)
+        handedOn.splice(0)
+      })
+
       test("stays if no lane has a key, and so does work that was done once and must be repeated", async () => {
         const lane = await openWithNonce()
         const { turn, lease, lane_id, read } = lane

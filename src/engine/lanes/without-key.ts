@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, isNull } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { collections, effects, type LaneRow, lanes, transactions } from "../../db/schema.ts"
@@ -114,5 +114,10 @@ async function takeBack(
   await jobFor(jobs, kind).release?.(turn, { transaction, effects: members })
   await turn.tx.update(effects).set({ transaction_id: null }).where(eq(effects.transaction_id, id))
   await turn.tx.delete(transactions).where(eq(transactions.id, id))
-  await turn.tx.update(lanes).set({ next_nonce: nonce }).where(eq(lanes.id, lease.lane_id))
+  // After a restored back-up, what is forgotten may use any nonce below the next one.
+  const isSurelyFree = and(isNull(lanes.restored_at), gt(lanes.next_nonce, nonce))
+  await turn.tx
+    .update(lanes)
+    .set({ next_nonce: nonce })
+    .where(and(eq(lanes.id, lease.lane_id), isSurelyFree))
 }
