@@ -69,7 +69,10 @@ export async function openUncheckedWorld(config: Config, tell: Tell): Promise<Wo
     throw error
   }
   return {
-    ...{ context, chains, wakeUps, close },
+    context,
+    chains,
+    wakeUps,
+    close,
     watchRoles() {
       roles ??= watchRoles(chains, log)
     },

@@ -107,7 +107,9 @@ async function readOn(
   const from = contracts.size === 0 ? height : since + 1n
 
   const round = {
-    ...{ ...asker, checkpoint, contracts },
+    ...asker,
+    checkpoint,
+    contracts,
     // After a loss only `readUpTo` must be unchanged: otherwise two workers that both lost blocks would
     // keep each other from asking for owners again.
     held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],

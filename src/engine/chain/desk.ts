@@ -37,7 +37,8 @@ export function singleCallsIn(call: { to: string; data: string }): ContractCall[
     return serials.map((serial, index) => ({
       to: each.to,
       data: encodeFunctionData({
-        ...{ abi: collectionAbi, functionName: "claim" },
+        abi: collectionAbi,
+        functionName: "claim",
         args: [serial, recipients[index] as Address],
       }),
     }))

@@ -86,9 +86,9 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   const { address } = lane.signer
   let funds = (await reach(() => lane.chain.rpc.getBalance({ address }))) - reservedWei(inFlight)
   for (let room = maxInFlight - inFlight.length; room > 0; ) {
-    const turn = nextTurn(waiting, shares)
-    if (!turn) return
-    const { taken, call, lack } = await planNext(lane, ofTheSameKind(waiting, turn), busy)
+    const next = nextTurn(waiting, shares)
+    if (!next) return
+    const { taken, call, lack } = await planNext(lane, ofTheSameKind(waiting, next), busy)
     for (const id of taken) passed.add(id)
     waiting = waiting.filter(({ id }) => !taken.has(id))
     if (lack !== null) yield noticed(lack)
@@ -98,9 +98,9 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
     funds -= cost
     if (funds < 0n) return yield { ...nothing, pause: lackOf(lane, -funds, cost) }
     for (const { to } of callsIn(call)) busy.here.add(to)
-    addShare(shares, turn)
+    addShare(shares, next)
     room -= 1
-    const transaction = await allocate(lane, turn.src, call, fees)
+    const transaction = await allocate(lane, next.src, call, fees)
     const sent = await attempt(lane, transaction, () => sendFirst(lane, transaction))
     yield sent
     if (sent.pause !== null || sent.failure) return

@@ -54,7 +54,7 @@ async function openQueues({ tx }: Turn, actorId: string): Promise<string[]> {
   return rows.map(({ queue }) => queue)
 }
 
-/** After this long, an authorization is asked about without waiting for its use. */
+/** Due for so long, an authorization is asked about without waiting for its use. */
 const longMilliseconds = 60_000
 
 /** Says how many effects are due, and which of their lanes must be retried before anything happens. */

@@ -15,10 +15,10 @@ export function createCorsOrigins(context: Context): CorsOrigins {
 
   /** Reloads the lists. If the database is down the old ones stay; requests that need the database fail anyway. */
   async function read(): Promise<void> {
-    const turn = ++latest
+    const number = ++latest
     try {
       const found = await listAllCorsOrigins(context.db.read)
-      if (turn !== latest) return
+      if (number !== latest) return
       lists = new Map([...found].map(([id, entries]) => [id, new Set(entries)]))
       union = new Set([...found.values()].flat())
     } catch (error) {

@@ -246,7 +246,10 @@ async function findTag(queries: Queries, caller: Caller, chipId: string): Promis
 const ownTag = query((db, given: Given<{ chip_id: string; organization_id: string }>) =>
   db
     .select({
-      ...{ chip: chips, unit: units, collection: collectionColumns, organization: organizations },
+      chip: chips,
+      unit: units,
+      collection: collectionColumns,
+      organization: organizations,
       redirects: redirectColumns,
     })
     .from(chips)
