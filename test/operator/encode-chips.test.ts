@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Decrypter, generateIdentity, identityToRecipient } from "age-encryption"
@@ -9,6 +9,7 @@ import { readAddress } from "../../src/dev/tags/software-tag.ts"
 import type { BoxedTag } from "../../src/dev/tags/tag-box.ts"
 import type { ManifestLine } from "../../src/engine/sun/encoding/manifest.ts"
 import { runOperator } from "../../src/operator/commands/run-operator.ts"
+import { newId } from "../../src/platform/ids.ts"
 
 setDefaultTimeout(60_000)
 
@@ -39,6 +40,25 @@ describe("an order of tags", () => {
       2,
       expect.stringContaining("the manifest of another order"),
     ])
+  })
+
+  test("whose folder was lost is listed, and its manifest is written again", async () => {
+    const lines = await orderOf("lost", "--count", "2")
+    rmSync(join(folder, "lost"), { recursive: true })
+    const { orders } = (await document("chips", "orders", "--organization", organization)) as {
+      orders: Record<string, unknown>[]
+    }
+    expect(orders[0]).toMatchObject({ key_set_id: keySet, version: 1, chips: 2, url })
+    const id = String(orders[0]?.id)
+    const out = join(folder, "again written")
+    const { manifest } = await document("chips", "manifest", id, "--out", out)
+    expect(linesIn(String(manifest))).toEqual(lines)
+
+    const refused = await operator("chips", "manifest", id, "--out", out)
+    expect([refused.code, refused.complaint]).toEqual([2, expect.stringContaining("name another folder")])
+    const unknown = await operator("chips", "manifest", newId(), "--out", join(folder, "unknown"))
+    expect([unknown.code, unknown.complaint]).toEqual([1, expect.stringContaining("chips orders lists them")])
+    expect(existsSync(join(folder, "unknown"))).toBe(false)
   })
 
   test("placed by two processes at once is registered once, and neither reports a wrong outcome or an internal file", async () => {

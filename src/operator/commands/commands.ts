@@ -7,7 +7,7 @@ import { encodingChecks } from "./check-encodings.ts"
 import { chipCommands } from "./chips.ts"
 import type { Command } from "./command.ts"
 import { compareChain } from "./compare-chain.ts"
-import { encodeChips } from "./encode-chips.ts"
+import { encodeChips, orderCommands } from "./encode-chips.ts"
 import { explain } from "./explain.ts"
 import { exportChips } from "./export-chips.ts"
 import { identity } from "./identity.ts"
@@ -34,6 +34,7 @@ export const commands: readonly Command[] = [
   ...publishableKeyCommands,
   ...chipCommands,
   encodeChips,
+  ...orderCommands,
   ...encodingChecks,
   exportChips,
   ...keySetCommands,

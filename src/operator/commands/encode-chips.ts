@@ -6,11 +6,20 @@ import type { Context } from "../../platform/context.ts"
 import { counted } from "../../platform/counted.ts"
 import { newId } from "../../platform/ids.ts"
 import { writeWholeAtOnce } from "../../platform/whole-file.ts"
-import { countRegistered, linesOf, placeOrder } from "../../resources/encodings/service.ts"
+import {
+  countRegistered,
+  linesOf,
+  listOrders,
+  type ManifestRow,
+  placeOrder,
+  requireOrder,
+} from "../../resources/encodings/service.ts"
 import { type NamedTag, parseTags } from "../../resources/encodings/wanted-tags.ts"
+import { requireOrganization } from "../../resources/organizations/service.ts"
 import { OperatorRefusal } from "../verbs/refusal.ts"
 import { type Command, UsageError, type Values, wholeNumber } from "./command.ts"
 import { showProgress } from "./progress.ts"
+import { table } from "./text.ts"
 
 export const encodeChips: Command = {
   name: "chips encode",
@@ -52,24 +61,85 @@ keys of their set; the UID of a chip that was never paired is not known, so name
         if ((await countRegistered(context.db.read, id)) === 0) forgetOrder(folder)
         throw refusal
       })
-      const path = join(folder, recipients.length === 0 ? manifestName : sealedName)
-      const { key_set_id, key_version, size } = manifest
+      const path = pathIn(folder, recipients)
+      const { key_version, size } = manifest
       await writeManifest(path, linesOf(context, manifest), recipients).catch((error: Error) => {
         throw "path" in error ? unwritten(size, folder, error) : error
       })
       return {
-        document: {
-          id,
-          organization_id: manifest.organization_id,
-          key_set_id,
-          version: key_version,
-          chips: size,
-          manifest: path,
-        },
-        text: `${counted(size, "chip is", "chips are")} registered with version ${key_version} of the key set; give ${path} to the station`,
+        document: { ...presentOrder(manifest), manifest: path },
+        text: `${counted(size, "chip is", "chips are")} registered with version ${key_version} of the key set, as order ${id}; give ${path} to the station`,
       }
     }
   },
+}
+
+export const orderCommands: Command[] = [
+  {
+    name: "chips orders",
+    does: "lists an organization's orders of tags, newest first",
+    takes: "--organization ID",
+    options: { organization: true },
+    plan:
+      (values) =>
+      async ({ context: { db } }) => {
+        const { id } = await requireOrganization(db.read, values.required("organization"))
+        const orders = (await listOrders(db.read, id)).map((order) => ({
+          ...presentOrder(order),
+          url: order.url_template,
+          created_at: order.created_at.toISOString(),
+        }))
+        return {
+          document: { orders },
+          text: table(orders, {
+            ID: "id",
+            "KEY SET": "key_set_id",
+            VERSION: "version",
+            CHIPS: "chips",
+            URL: "url",
+            CREATED: "created_at",
+          }),
+        }
+      },
+  },
+  {
+    name: "chips manifest",
+    does: "writes the manifest of an order again, as when its folder was lost",
+    takes: "ORDER --out DIR [--seal-to PUBLIC_KEY_FILE]",
+    argument: "ORDER",
+    about: "The chips and keys are those of the order. chips orders lists the orders.",
+    options: { out: true, "seal-to": false },
+    plan(values) {
+      const recipients = recipientsOf(values)
+      return async ({ context }) => {
+        const order = await requireOrder(context.db.read, values.argument)
+        const registered = await countRegistered(context.db.read, order.id)
+        if (registered < order.size)
+          throw new OperatorRefusal(
+            "order.incomplete",
+            `only ${registered} of the ${order.size} chips of the order are registered, because chips encode was interrupted: run that again where its folder is, or place another order`,
+          )
+        const folder = values.required("out")
+        const path = pathIn(folder, recipients)
+        if (existsSync(path) || existsSync(orderFile(folder)))
+          throw new UsageError(`${folder} has the manifest of an order: name another folder with --out`)
+        mkdirSync(folder, { recursive: true })
+        await writeManifest(path, linesOf(context, order), recipients)
+        return {
+          document: { ...presentOrder(order), manifest: path },
+          text: `${path} has ${counted(order.size, "chip", "chips")}`,
+        }
+      }
+    },
+  },
+]
+
+function presentOrder({ id, organization_id, key_set_id, key_version, size }: ManifestRow) {
+  return { id, organization_id, key_set_id, version: key_version, chips: size }
+}
+
+function pathIn(folder: string, recipients: string[]): string {
+  return join(folder, recipients.length === 0 ? manifestName : sealedName)
 }
 
 function tagsOf(values: Values): { count: number } | { named: NamedTag[] } {

@@ -22,4 +22,5 @@ type RefusalCode =
   | "chain.not_configured"
   | "factory.first_generation"
   | "authorizer.is_named"
+  | "order.incomplete"
   | "file"

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { and, asc, eq, gt, inArray, isNull, lt, max, or } from "drizzle-orm"
+import { and, asc, desc, eq, gt, inArray, isNull, lt, max, or } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { keySetVersions, manifestChips, manifests } from "../../db/key-set-schema.ts"
 import { chips } from "../../db/schema.ts"
@@ -8,7 +8,8 @@ import { type ManifestLine, manifestLine } from "../../engine/sun/encoding/manif
 import { ndefFile } from "../../engine/sun/encoding/ndef.ts"
 import { checkTemplate, type Mirrors, macInputOf, tagAddress } from "../../engine/sun/encoding/tag-address.ts"
 import { type Context, inTurn } from "../../platform/context.ts"
-import { fieldError } from "../../platform/errors.ts"
+import { ApiError, fieldError } from "../../platform/errors.ts"
+import { parseId } from "../../platform/ids.ts"
 import { collectGarbage } from "../../platform/memory.ts"
 import { upperHex } from "../../platform/upper-hex.ts"
 import { keySourceFor } from "../chips/key-sources.ts"
@@ -17,7 +18,7 @@ import { requireKeySet } from "../key-sets/service.ts"
 import { requireOrganization } from "../organizations/service.ts"
 import { type NamedTag, type WantedTag, wantedTags } from "./wanted-tags.ts"
 
-type ManifestRow = typeof manifests.$inferSelect
+export type ManifestRow = typeof manifests.$inferSelect
 
 /** An order of tags. The caller generates `id`, so that repeating the call continues the same order. */
 type EncodingOrder = {
@@ -148,6 +149,23 @@ async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestR
   }
   await turn.tx.insert(manifests).values(manifest)
   return manifest
+}
+
+/** Returns an organization's orders, newest first. */
+export async function listOrders(queries: Queries, organizationId: string): Promise<ManifestRow[]> {
+  return await queries
+    .select()
+    .from(manifests)
+    .where(eq(manifests.organization_id, organizationId))
+    .orderBy(desc(manifests.created_at), desc(manifests.id))
+}
+
+/** Returns an order. Throws `not_found.resource`. */
+export async function requireOrder(queries: Queries, text: string): Promise<ManifestRow> {
+  const id = parseId(text)
+  const [order] = id === null ? [] : await queries.select().from(manifests).where(eq(manifests.id, id))
+  if (!order) throw new ApiError("not_found.resource", `There is no order ${text}: chips orders lists them.`)
+  return order
 }
 
 /** Returns how many chips of an order are registered; 0 if there is no such order. */
