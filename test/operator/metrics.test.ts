@@ -1,18 +1,21 @@
 import { afterEach, describe, expect, spyOn, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { sql } from "drizzle-orm"
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { openWorld } from "../../src/engine/world.ts"
 import { openObservationPages } from "../../src/operator/port/observation-pages.ts"
+import { renderMetrics } from "../../src/operator/port/render-metrics.ts"
 import { startOperatorServer } from "../../src/operator/port/server.ts"
-import { loadConfig } from "../../src/platform/config.ts"
+import { type Config, loadConfig } from "../../src/platform/config.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { countRequest } from "../../src/platform/metrics.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { awakeUntilSettled } from "../harness/awake.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
+import { until } from "../harness/engine.ts"
 import { type Engine, engines, useEngine } from "../harness/engines.ts"
 import { startLine } from "../harness/line.ts"
 import { startRedis } from "../harness/redis.ts"
@@ -118,6 +121,59 @@ test("a lane is exported as held or not while its key is configured, and not at 
   expect(rotated).not.toContain(`service_lane_held{${lane}}`)
   expect(rotated).toContain(`service_lane_status{${lane},status="open"} 1`)
   expect(await told({})).not.toContain(lane)
+})
+
+test("each provider is exported as up or not, by its number and never by its URL, by a process that has no work for it", async () => {
+  const { url: live, ...node } = startNode()
+  const url = await open({ withRedis: false, CHAINS: chainsOf(`${live}/secret-1`, deadUrl) })
+  const told = async () => await (await ask(url, "/metrics")).text()
+  const [first, second] = [1, 2].map(
+    (number) => `service_chain_provider_up{chain="31337",number="${number}"}`,
+  )
+  await until(async () => (await told()).includes(`${second} 0`))
+  expect(await told()).toContain(`${first} 1`)
+  node.fail()
+  await until(async () => (await told()).includes(`${first} 0`))
+  node.recover()
+  await until(async () => (await told()).includes(`${first} 1`))
+  expect(await told()).not.toContain("secret-1")
+}, 30_000)
+
+test("the only provider of a chain is up while it answers, even if it failed the last question of the process itself", async () => {
+  const { url: live, ...node } = startNode()
+  const CHAINS = chainsOf(live)
+  const world = await openWorld(configOf({ CHAINS }), tell)
+  closers.push(world.close)
+  node.fail()
+  await expect(world.chains.get(31337)?.rpc.getChainId()).rejects.toThrow()
+  expect(await renderMetrics(world, null)).toMatch(/^service_chain_provider_up\{.*number="1"\} 0$/m)
+  node.recover()
+  expect(await renderMetrics(world, null)).toMatch(/^service_chain_provider_up\{.*number="1"\} 1$/m)
+})
+
+test("a provider that has answered nothing for a minute is down between two rests, too, so that the alert on it lasts", async () => {
+  const world = await openWorld(configOf({ CHAINS: chainsOf(deadUrl, deadUrl) }), tell)
+  closers.push(world.close)
+  const chain = world.chains.get(31337) as ConnectedChain
+  const states = [
+    ["healthy", 0, 1],
+    ["behind", 0, 1],
+    ["healthy", 59, 1],
+    ["resting", 1, 0],
+    ["healthy", 60, 0],
+    ["gone", 3_600, 0],
+  ] as const
+  const health = () =>
+    states.map(([state, troubled_seconds], index) => ({
+      ...{ state, troubled_seconds },
+      number: index + 1,
+      said: null,
+    }))
+  const chains = new Map([[31337, { ...chain, providers: { ...chain.providers, health } }]])
+  const told = await renderMetrics({ ...world, chains }, null)
+  expect(told.match(/(?<=^service_chain_provider_up\{.*\} )\d$/gm)?.map(Number)).toEqual(
+    states.map(([, , isUp]) => isUp),
+  )
 })
 
 test("no alert on a rate of change fires on a process's first samples", () => {
@@ -294,19 +350,9 @@ type Settings = {
 }
 
 async function open({ withRedis, ...settings }: Settings, changes: Partial<Context> = {}): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "metrics-"))
-  closers.push(() => rmSync(folder, { recursive: true }))
   const redis = withRedis ? await startRedis() : null
   if (redis) closers.push(redis.stop)
-  const config = loadConfig({
-    DATA_DIR: folder,
-    SERVICE_SECRET: "a secret of tests that is long enough",
-    OPERATOR_PORT: "0",
-    LOG_LEVEL: "silent",
-    ...(redis && { REDIS_URL: redis.url }),
-    ...settings,
-  })
-  const opened = await openWorld(config, tell)
+  const opened = await openWorld(configOf({ ...(redis && { REDIS_URL: redis.url }), ...settings }), tell)
   const world = { ...opened, context: { ...opened.context, ...changes } }
   const { pages, close } = await openObservationPages(world)
   const server = startOperatorServer(world.context, [pages])
@@ -314,16 +360,60 @@ async function open({ withRedis, ...settings }: Settings, changes: Partial<Conte
   return server.url
 }
 
+function configOf(settings: Omit<Settings, "withRedis">): Config {
+  const folder = mkdtempSync(join(tmpdir(), "metrics-"))
+  closers.push(() => rmSync(folder, { recursive: true }))
+  return loadConfig({
+    DATA_DIR: folder,
+    SERVICE_SECRET: "a secret of tests that is long enough",
+    OPERATOR_PORT: "0",
+    LOG_LEVEL: "silent",
+    ...settings,
+  })
+}
+
 function ask(url: string, path: string): Promise<Response> {
   return fetch(`${url}${path}`)
 }
 
+/** Nothing listens on port 1. */
+const deadUrl = "http://127.0.0.1:1"
+
 /** A chain whose only provider does not exist. */
 function silentChain(): { folder: string; CHAINS: string } {
+  const CHAINS = chainsOf(deadUrl)
+  return { folder: dirname(CHAINS), CHAINS }
+}
+
+/** A chain with these providers, which are ranked each second at most. */
+function chainsOf(...rpc_urls: string[]): string {
   const folder = mkdtempSync(join(tmpdir(), "chains-"))
   closers.push(() => rmSync(folder, { recursive: true }))
   const CHAINS = join(folder, "chains.json")
   const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
-  writeFileSync(CHAINS, JSON.stringify({ 31337: { rpc_urls: ["http://127.0.0.1:1"], factory_address } }))
-  return { folder, CHAINS }
+  writeFileSync(CHAINS, JSON.stringify({ 31337: { rpc_urls, factory_address, block_time_seconds: 0.25 } }))
+  return CHAINS
+}
+
+/** A node that says 1 to everything, or fails. */
+function startNode() {
+  let isFailing = false
+  const server = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1" },
+    async fetch(request) {
+      if (isFailing) return new Response("out of order", { status: 500 })
+      const { id } = (await request.json()) as { id: number }
+      return Response.json({ jsonrpc: "2.0", id, result: "0x1" })
+    },
+  })
+  closers.push(() => server.stop(true))
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    fail: () => {
+      isFailing = true
+    },
+    recover: () => {
+      isFailing = false
+    },
+  }
 }

@@ -41,7 +41,7 @@ export type Providers = {
 }
 
 /** `gone`: it has not responded for an hour and no longer counts in `voices`. `said`: its latest error. */
-type ProviderHealth = {
+export type ProviderHealth = {
   /** The position in `rpc_urls`, from 1. It identifies the provider, because URLs may contain keys. */
   number: number
   state: "healthy" | "behind" | "resting" | "gone"

@@ -7,6 +7,7 @@ import { type Given, query } from "../../db/query.ts"
 import { actorTimers, effects, lanes, transactions } from "../../db/schema.ts"
 import { openTransactionStatuses, webhookEndpointStatuses } from "../../db/statuses.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
+import type { ProviderHealth } from "../../engine/chain/providers.ts"
 import { hasKeyOf } from "../../engine/chain/signers.ts"
 import { kindsOfWork } from "../../engine/lanes/turns.ts"
 import type { World } from "../../engine/world.ts"
@@ -93,6 +94,11 @@ function createGauges() {
       ["lane"],
     ),
     chain_up: gauge("service_chain_up", "1 if a provider of the chain answered", ["chain"]),
+    provider_up: gauge(
+      "service_chain_provider_up",
+      "1 while the provider answers this process, by its place in rpc_urls",
+      ["chain", "number"],
+    ),
     chain_seconds: gauge(
       "service_chain_seconds",
       "Time that the providers of the chain took to answer, in seconds",
@@ -242,7 +248,8 @@ async function readRedis(board: WakeUpBoard | null, gauges: Gauges): Promise<voi
   if (waiting !== null) gauges.wake_ups.set(waiting)
 }
 
-async function readChain({ chain_id, config, signers }: ConnectedChain, gauges: Gauges): Promise<void> {
+async function readChain(connected: ConnectedChain, gauges: Gauges): Promise<void> {
+  const { chain_id, config, signers } = connected
   const chain = String(chain_id)
   const client = createQuickClient(config)
   const begin = performance.now()
@@ -256,11 +263,35 @@ async function readChain({ chain_id, config, signers }: ConnectedChain, gauges: 
     for (const [index, { lane_id }] of signers.entries())
       gauges.lane_balance.set({ lane: lane_id }, Number(balances[index]) / 10 ** config.coin_decimals)
     gauges.chain_up.set({ chain }, 1)
+    readProviders(connected, { answered: true }, gauges)
   } catch {
     gauges.chain_up.set({ chain }, 0)
+    readProviders(connected, { answered: false }, gauges)
   }
   gauges.chain_seconds.set({ chain }, (performance.now() - begin) / 1000)
 }
 
 /** Metrics do not wait for a silent chain. */
 const patienceMilliseconds = 3_000
+
+/**
+ * Each provider as this process knows it. A process without work asks them nothing, so it asks all of several here, for
+ * the next reading; of a single one it knows whether the chain has just `answered`.
+ */
+function readProviders(
+  { chain_id, providers }: ConnectedChain,
+  { answered }: { answered: boolean },
+  gauges: Gauges,
+): void {
+  providers.rankWhenDue()
+  const health = providers.health()
+  for (const each of health) {
+    const isUp = health.length === 1 ? answered : isAnswering(each)
+    gauges.provider_up.set({ chain: String(chain_id), number: String(each.number) }, Number(isUp))
+  }
+}
+
+/** Returns whether a provider is not resting, nor between two rests, the longest of which takes a minute. */
+function isAnswering({ state, troubled_seconds }: ProviderHealth): boolean {
+  return state !== "resting" && state !== "gone" && troubled_seconds < 60
+}
