@@ -24,6 +24,8 @@ const taps = new Counter({
 })
 // An alert compares these two, and would not fire while one of them has never been counted.
 for (const outcome of ["recorded", "chip.invalid_e_value"]) taps.inc({ outcome }, 0)
+// Another one looks at an increase, which the first count of all would not be.
+taps.inc({ outcome: "quota.exceeded" }, 0)
 const deliveries = new Counter({
   name: "service_webhook_deliveries_total",
   help: "Attempts to deliver an event to a webhook endpoint, by outcome: delivered or failed",

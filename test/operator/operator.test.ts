@@ -23,6 +23,8 @@ import { newId } from "../../src/platform/ids.ts"
 import { laneQueue } from "../../src/platform/queues.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
+import { requireOrganization } from "../../src/resources/organizations/service.ts"
+import { holdToQuota } from "../../src/resources/quotas/service.ts"
 import { startChain } from "../harness/contracts.ts"
 import { type Call, startLesserNode, withoutPending } from "../harness/lesser-node.ts"
 import { alice, bob, contextWithChain, sessionOf, transfer } from "../harness/ownership.ts"
@@ -563,6 +565,30 @@ test("quotas that are not named stay unchanged, and unlimited removes one", asyn
     quotas: { units: null, collections: null, chips: 9, taps_per_month: 0 },
   })
   await operator("quotas", "set", ...of(), "--chips", "unlimited", "--taps-per-month", "unlimited")
+})
+
+test("organizations are listed with what they have used of each quota since it was set, or in this month", async () => {
+  const { document: made } = await operator("organizations", "create", "--name", "Limited")
+  const limits = ["--collections", "3", "--chips", "7", "--taps-per-month", "9"]
+  await operator("quotas", "set", "--organization", made.id, ...limits)
+  const limited = await requireOrganization(world.context.db.read, made.id)
+  await inTurn(world.context, null, async (turn) => {
+    await holdToQuota(turn, limited, "collections", 2)
+    await holdToQuota(turn, limited, "taps_per_month", 5)
+    const longAgo = new Date("2020-01-31")
+    await holdToQuota({ ...turn, at: longAgo }, limited, "taps_per_month", 8)
+  })
+  const { document } = await operator("organizations", "list")
+  const listed = document.organizations.find(({ id }: { id: string }) => id === made.id)
+  expect(listed).toMatchObject({
+    quotas: { units: null, collections: 3, chips: 7, taps_per_month: 9 },
+    quotas_used: { units: null, collections: 2, chips: null, taps_per_month: 5 },
+  })
+  const { stdout } = await runPlain({}, "organizations", "list")
+  const [titles = "", ...lines] = stdout.split("\n")
+  expect(titles).toMatch(/COLLECTIONS +CHIPS +TAPS THIS MONTH/)
+  expect(titles).not.toContain("UNITS")
+  expect(lines.find((line) => line.startsWith(made.id))).toMatch(/2 of 3 +\? of 7 +5 of 9/)
 })
 
 describe("identity", () => {

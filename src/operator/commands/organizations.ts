@@ -9,6 +9,7 @@ import {
   suspendOrganization,
   updateOrganization,
 } from "../../resources/organizations/service.ts"
+import { nothingCounted, usageByOrganization } from "../../resources/quotas/service.ts"
 import { inAct } from "../verbs/acts.ts"
 import { type Command, type Output, UsageError, wholeNumber, wholeNumberIn } from "./command.ts"
 import { fields, table } from "./text.ts"
@@ -82,13 +83,19 @@ redirected, and events are still sent to its webhook endpoints.`,
   },
   {
     name: "organizations list",
-    does: "lists all organizations, oldest first",
+    does: "lists all organizations, oldest first, and what they have used of their quotas",
     takes: "",
+    about:
+      "A ? of a quota means that nothing was counted since the quota was set or, of taps, in this month (UTC).",
     options: {},
     plan:
       () =>
-      async ({ context }) => {
-        const organizations = (await listOrganizations(context.db.read)).map(presentOrganization)
+      async ({ context: { db, clock } }) => {
+        const usage = await usageByOrganization(db.read, clock())
+        const organizations = (await listOrganizations(db.read)).map((row) => ({
+          ...presentOrganization(row),
+          quotas_used: usage.get(row.id) ?? nothingCounted,
+        }))
         return {
           document: { organizations },
           text: table(organizations, {
@@ -96,6 +103,11 @@ redirected, and events are still sent to its webhook endpoints.`,
             NAME: "name",
             "DEFAULT CHAIN": "default_chain_id",
             "ALLOWED CHAINS": ({ allowed_chain_ids }) => allowed_chain_ids.join(", "),
+            UNITS: ({ quotas, quotas_used }) => usedOf(quotas.units, quotas_used.units),
+            COLLECTIONS: ({ quotas, quotas_used }) => usedOf(quotas.collections, quotas_used.collections),
+            CHIPS: ({ quotas, quotas_used }) => usedOf(quotas.chips, quotas_used.chips),
+            "TAPS THIS MONTH": ({ quotas, quotas_used }) =>
+              usedOf(quotas.taps_per_month, quotas_used.taps_per_month),
             CREATED: "created_at",
             SUSPENDED: "suspended_at",
           }),
@@ -115,6 +127,10 @@ function shownOrganization(organization: OrganizationRow): Output {
     ...(suspended_at && { suspended: suspended_at }),
   })
   return { document, text }
+}
+
+function usedOf(quota: number | null, used: number | null): string | null {
+  return quota === null ? null : `${used ?? "?"} of ${quota}`
 }
 
 function chainIds(text: string): number[] {

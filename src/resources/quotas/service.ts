@@ -38,6 +38,20 @@ export async function forgetUsage(turn: Turn, organizationId: string): Promise<v
   await deleteCounts(turn.tx, { organization_id: organizationId })
 }
 
+/** How much of each quota is used; null where nothing was counted since the quota was set or, of taps, this month. */
+type Usage = Record<Quota, number | null>
+
+/** Returns what organizations have used at a time, by their ids; without those for which nothing was counted. */
+export async function usageByOrganization(queries: Queries, at: Date): Promise<ReadonlyMap<string, Usage>> {
+  const usage = new Map<string, Usage>()
+  const since = [startOf("units", at), startOf("taps_per_month", at)]
+  for (const { organization_id, quota, used } of await countsSince(queries, { since }))
+    usage.set(organization_id, { ...(usage.get(organization_id) ?? nothingCounted), [quota]: used })
+  return usage
+}
+
+export const nothingCounted: Usage = { units: null, collections: null, chips: null, taps_per_month: null }
+
 async function hold(
   turn: Turn,
   organization: Limited,
@@ -88,6 +102,10 @@ async function startCount(queries: Queries, period: Period): Promise<number> {
 
 const usageOf = query((db, given: Given<Period>) =>
   db.select({ used: usageCounts.used }).from(usageCounts).where(ofPeriod(given)),
+)
+
+const countsSince = query((db, { since }: Given<{ since: Date[] }>) =>
+  db.select().from(usageCounts).where(inArray(usageCounts.since, since)),
 )
 
 const insertCount = query((db, given: Given<Period & { used: number }>) =>
