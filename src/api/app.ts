@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { Elysia } from "elysia"
 import { wantsHtml } from "../http/accept.ts"
 import { createAnswerRequest, type Visit } from "../http/answer.ts"
-import { clientAddress } from "../http/client-address.ts"
+import { type ClientOf, createClientOf } from "../http/client-address.ts"
 import { corsFor, isPreflight } from "../http/cors.ts"
 import {
   type Answer,
@@ -36,13 +36,14 @@ export function createApp(
   stopping: AbortSignal = new AbortController().signal,
 ) {
   const limits = createRateLimits(context)
+  const clientOf = createClientOf(context)
   const origins = createCorsOrigins(context)
   const authenticate = createAuthenticate(context)
-  const answerRequest = createAnswerRequest(context, { limits, authenticate, origins, stopping })
+  const answerRequest = createAnswerRequest(context, { limits, clientOf, authenticate, origins, stopping })
   const addresses = addressesOf(mounted)
   const visits: Visits = new WeakMap()
   const send = createSend(context, visits)
-  const holdClient = createHoldClient(context, limits, visits)
+  const holdClient = createHoldClient(context, { limits, clientOf, visits })
 
   const app = new Elysia(serverSettings)
     .onRequest(async ({ request, set, server }) => {
@@ -159,14 +160,16 @@ function createSend(context: Context, visits: Visits) {
 }
 
 /** Counts a page that a client opens in one of the client's buckets. Throws `rate_limit.exceeded`. */
-function createHoldClient({ config, clock }: Context, limits: RateLimits, visits: Visits) {
+function createHoldClient(
+  { clock }: Context,
+  { limits, clientOf, visits }: { limits: RateLimits; clientOf: ClientOf; visits: Visits },
+) {
   return async (
     bucketName: NonNullable<Page["bucket"]>,
     request: Request,
     set: ResponseSettings,
   ): Promise<void> => {
-    const peer = visits.get(request)?.peer() ?? ""
-    const client = clientAddress(request, peer, config.trusted_proxies)
+    const client = clientOf(request, visits.get(request)?.peer() ?? "")
     const bucket = await limits.countPage(bucketName, client)
     if (!bucket.is_exhausted) return
     Object.assign(set.headers, headersOf(bucket, clock()))

@@ -5,7 +5,7 @@ import { type Context, inTurn } from "../platform/context.ts"
 import { ApiError, TooSoon } from "../platform/errors.ts"
 import { readBody } from "./body.ts"
 import type { Bucket } from "./buckets.ts"
-import { clientAddress } from "./client-address.ts"
+import type { ClientOf } from "./client-address.ts"
 import type { CorsOrigins } from "./cors.ts"
 import type { Answer, StreamAnswer, TextStream } from "./envelope.ts"
 import {
@@ -61,6 +61,7 @@ export type FoundCaller = Caller & { is_suspended: boolean }
 /** What requests are checked against, and the signal that ends them. */
 type Checks = {
   limits: RateLimits
+  clientOf: ClientOf
   authenticate: Authenticate
   origins: CorsOrigins
   /** Ends the open streams. */
@@ -73,7 +74,7 @@ type Checks = {
  */
 export function createAnswerRequest(
   context: Context,
-  { limits, authenticate, origins, stopping }: Checks,
+  { limits, clientOf, authenticate, origins, stopping }: Checks,
 ): AnswerRequest {
   const running: Running = new Map()
   const withinOpenWork = createOpenWorkLimit(context.config.open_work_limit)
@@ -111,7 +112,7 @@ export function createAnswerRequest(
     request: Request,
     visit: Visit,
   ): Promise<{ caller: Caller; requests: Bucket }> {
-    const client = () => clientAddress(request, visit.peer(), context.config.trusted_proxies)
+    const client = () => clientOf(request, visit.peer())
     const { is_suspended, ...caller } = await authenticate(
       request,
       visit.request_id,

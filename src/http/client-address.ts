@@ -1,4 +1,5 @@
 import { isIP } from "node:net"
+import type { Context } from "../platform/context.ts"
 
 /**
  * Returns the client's IPv4 address, or the /64 network of its IPv6 address, all of which one client can have (RFC
@@ -12,6 +13,24 @@ export function clientAddress(request: Request, peer: string, trustedProxies: nu
   const [client = ""] = forwarded.slice(-trustedProxies)
   return networkOf(isIP(client) === 0 ? plain(peer) : client)
 }
+
+/** Returns the address of a request's client, given that of the peer. */
+export type ClientOf = (request: Request, peer: string) => string
+
+/** Creates a process's `ClientOf`. It warns once of a header that only a proxy adds, if no proxy is trusted. */
+export function createClientOf({ config, log }: Pick<Context, "config" | "log">): ClientOf {
+  let isExpected = config.trusted_proxies > 0
+  return (request, peer) => {
+    if (!isExpected && request.headers.has("x-forwarded-for")) {
+      isExpected = true
+      log.warn({}, forgottenProxies)
+    }
+    return clientAddress(request, peer, config.trusted_proxies)
+  }
+}
+
+const forgottenProxies =
+  "a request has the header X-Forwarded-For, but TRUSTED_PROXIES is 0: if there is a proxy in front of the API, all its clients share one rate limit until TRUSTED_PROXIES is the number of proxies"
 
 /** Returns the address without port and brackets, and an IPv4-mapped IPv6 address as IPv4. */
 function plain(address: string): string {

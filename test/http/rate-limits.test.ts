@@ -201,6 +201,25 @@ describe("a caller", () => {
     expect((await from("203.0.113.8")).status).toBe(400)
   })
 
+  test("through a proxy that TRUSTED_PROXIES leaves out is warned of in the log, once however many there are", async () => {
+    const publishable = await publishableKeyOf(service, maker)
+    const forwarded = { headers: { "x-forwarded-for": "203.0.113.7" } }
+    const since = service.logged.length
+    const warned = () => service.logged.slice(since).filter((line) => line.includes("TRUSTED_PROXIES"))
+    const visitAll = async (limited: HttpService, headers: object) => {
+      await ask(limited, "POST /v1/taps", { as: publishable, body: {}, ...headers })
+      await ask(limited, "GET /v1/settings", { as: newCredential("api_key").token, ...headers })
+      await fetch(`${limited.base_url}/t/abc`, headers)
+    }
+    const forgotten = start({})
+    await visitAll(forgotten, {})
+    await visitAll(start({}, { trusted_proxies: 1 }), forwarded)
+    expect(warned()).toEqual([])
+    for (let time = 0; time < 3; time++) await visitAll(forgotten, forwarded)
+    expect(warned()).toEqual([expect.stringContaining("until TRUSTED_PROXIES is the number of proxies")])
+    expect(warned()[0]).not.toContain("203.0.113.7")
+  })
+
   test("sees an operation's own rate limit as an empty bucket, with the time at which it may try again", async () => {
     const { id } = await activeCollection(service.behind, maker.caller)
     const refresh = () =>
