@@ -261,7 +261,11 @@ export function isLoopback(host: string): boolean {
 
 /** Returns whether only this machine reaches the API, as when the service is being tried out. */
 export function isOnThisMachine({ api_base_url }: Pick<Config, "api_base_url">): boolean {
-  return isLoopback(new URL(api_base_url).hostname.replace(/^\[|\]$/g, ""))
+  return isUrlOfThisMachine(api_base_url)
+}
+
+export function isUrlOfThisMachine(url: string): boolean {
+  return isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ""))
 }
 
 /** "200/2" allows bursts of 200 and 100 a second. An API key may store as many responses as it may send requests. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type Address, getAddress, type Hex } from "viem"
+import { type Address, encodeFunctionData, getAddress, type Hex } from "viem"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { runOperator } from "../../src/operator/commands/run-operator.ts"
 import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
@@ -145,6 +145,84 @@ test("grant adds to the existing roles, and revoke removes one or all of them", 
   }
 })
 
+const ownBase = "https://tokens.test/metadata"
+
+test("freeze-metadata-base names the base that becomes permanent, and METADATA_BASE_URL if that is another one", async () => {
+  const freeze = () => operator("chain", "call", "freeze-metadata-base")
+  const does = async () => (await freeze()).document.does as string
+  environment = { ...stage.environment, METADATA_BASE_URL: ownBase }
+  const { code, document } = await freeze()
+  expect([code, document.error.code]).toEqual([1, "metadata_base.not_set"])
+  await setBase("ipfs://bafy/metadata")
+  expect(await does()).toContain(
+    "which is ipfs://bafy/metadata now: metadata that is not there can never be read",
+  )
+  expect(await does()).toEndWith(`; METADATA_BASE_URL is another one, ${ownBase}`)
+  await setBase(ownBase)
+  expect(await does()).toEndWith("can never be read")
+  environment = stage.environment
+  expect(await does()).toEndWith("can never be read")
+  await clearBase()
+})
+
+test("chain roles says what to do about a metadata base that is not METADATA_BASE_URL, unless that is on this machine", async () => {
+  const end = async () => (await shown("chain", "roles")).split("\n\n").at(-1)
+  expect(await end()).toBe("nothing is missing")
+  environment = { ...stage.environment, METADATA_BASE_URL: ownBase }
+  const call = `or have the admin send this call: operator chain call set-metadata-base --chain 31337 --url ${ownBase}`
+  for (const [base, said] of [
+    ["", "not set"],
+    ["https://other.test/metadata", "https://other.test/metadata"],
+  ] as const) {
+    if (base !== "") await setBase(base)
+    const { metadata_base_fault: fault } = (await operator("chain", "roles")).document
+    expect(fault).toEndWith(
+      `is ${said}, but METADATA_BASE_URL is ${ownBase}: correct METADATA_BASE_URL, ${call}`,
+    )
+    expect(await end()).toBe(fault)
+  }
+  for (const base of ["ipfs://bafy", "ar://tx", ownBase]) {
+    await setBase(base)
+    expect(await end()).toBe("nothing is missing")
+  }
+  expect((await operator("chain", "roles")).document.metadata_base_fault).toBeNull()
+  environment = stage.environment
+  expect(await end()).toBe("nothing is missing")
+  await clearBase()
+})
+
+async function setBase(base: string): Promise<void> {
+  await sign(await operator("chain", "call", "set-metadata-base", "--url", base))
+}
+
+/** Leaves the factory as it was deployed. */
+async function clearBase(): Promise<void> {
+  const run = await operator("chain", "call", "set-metadata-base", "--url", ownBase)
+  const data = encodeFunctionData({ abi: factoryAbi, functionName: "setBaseURI", args: [""] })
+  await sign({ ...run, document: { ...run.document, data } })
+}
+
+test("set-metadata-base takes a base that wallets can read: https, ipfs, ar, and http of this machine", async () => {
+  const codeFor = async (url: string) =>
+    (await operator("chain", "call", "set-metadata-base", "--url", url)).code
+  for (const url of [
+    ...["https://tokens.test", "https://tokens.test:8443/metadata", "ipfs://bafy/metadata", "ar://tx"],
+    ...["http://localhost:3000/metadata", "http://127.0.0.1/metadata", "http://[::1]:3000/metadata"],
+  ])
+    expect([url, await codeFor(url)]).toEqual([url, 0])
+  for (const url of [
+    ...["tokens.test:443/metadata", "tokens.test/metadata", "ftp://tokens.test", "javascript:alert(1)"],
+    ...["http://tokens.test/metadata", "http://localhost.tokens.test", "https://", "https://a:b@tokens.test"],
+    ...[
+      "https://tokens.test/metadata?x=1",
+      "https://tokens.test/metadata#x",
+      "https://tokens.test/my metadata",
+    ],
+    ...[" https://tokens.test", "https://tokens.test\n", "ipfs://bafy/"],
+  ])
+    expect([url, await codeFor(url)]).toEqual([url, 2])
+})
+
 test("the admin's other calls have the effect that they name", async () => {
   const call = async (...words: string[]) => await sign(await operator("chain", "call", ...words))
   await call("pause")
@@ -159,6 +237,11 @@ test("the admin's other calls have the effect that they name", async () => {
   expect(await factory("baseURI")).toBe("https://tokens.test/metadata")
   await call("freeze-metadata-base")
   expect(await factory("baseURIFrozen")).toBe(true)
+  environment = { ...stage.environment, METADATA_BASE_URL: "https://other.test/metadata" }
+  expect((await operator("chain", "roles")).document.metadata_base_fault).toEndWith(
+    "it is frozen, so METADATA_BASE_URL has to be the same",
+  )
+  environment = stage.environment
   const before = await factory("authorizer")
   await call("set-authorizer", "--account", newcomer, "--overlap-hours", "2")
   const { document } = await operator("chain", "roles")

@@ -3,9 +3,12 @@ import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { roleFaults } from "../../engine/chain/check-roles.ts"
 import { bitsOf, isRole, type Role, rolesIn } from "../../engine/chain/roles.ts"
 import type { World } from "../../engine/world.ts"
-import type { KeyFault } from "../../platform/context.ts"
+import { isUrlOfThisMachine } from "../../platform/config.ts"
+import type { Context, KeyFault } from "../../platform/context.ts"
 import {
+  baseFault,
   type FactoryCall,
+  freezeMetadataBase,
   mostOverlapHours,
   type PlainCall,
   plainCall,
@@ -27,14 +30,16 @@ export const chainRoleCommands: Command[] = [
     does: "shows what the factory lets each key do, and what is missing",
     takes: "[--chain ID]",
     about: `Also prints the factory calls with which the admin gives each key the roles that this service needs. Nothing is sent: the
-admin signs the calls, wherever its key is. Roles are of no use while the factory is paused.`,
+admin signs the calls, wherever its key is. Roles are of no use while the factory is paused. A metadata base that is not
+METADATA_BASE_URL is named, too, unless it is ipfs://… or ar://…, or METADATA_BASE_URL is on this machine, as by default.`,
     options: { chain: false },
     plan(values) {
       const id = wholeNumber(values, "chain", 1)
-      return async ({ chains }) => {
+      return async ({ chains, context }) => {
         const chain = chainOf(chains, id)
         const roles = await readRoles(chain)
-        return shownRoles(roles, await roleFaults(chain))
+        const ofBase = baseFault(roles, context.config.metadata_base_url)
+        return shownRoles(roles, await roleFaults(chain), ofBase)
       }
     },
   },
@@ -59,17 +64,16 @@ frozen. Seven days after announce-release holders can transfer the tokens of all
       return async ({ chains, context }) => {
         const chain = chainOf(chains, id)
         await requireRoles(chain)
-        return shownCall(await make(chain, context.clock()))
+        return shownCall(await make(chain, context))
       }
     },
   },
 ]
 
-type Make = (chain: ConnectedChain, now: Date) => Promise<FactoryCall> | FactoryCall
+type Make = (chain: ConnectedChain, context: Context) => Promise<FactoryCall> | FactoryCall
 
 /** By the words of ACT. */
 const plainCalls: Record<string, PlainCall> = {
-  "freeze-metadata-base": "freezeBaseURI",
   pause: "pause",
   resume: "resume",
   "announce-release": "announceRelease",
@@ -104,15 +108,25 @@ function callFor(values: Values): Make {
     const hours = wholeNumber(values, "overlap-hours", 0) ?? 24
     if (hours > mostOverlapHours)
       throw new UsageError(`--overlap-hours takes at most ${mostOverlapHours}, seven days`)
-    return (chain, now) => setAuthorizer(chain, account, hours === 0 ? null : inHours(now, hours))
+    return (chain, { clock }) => setAuthorizer(chain, account, hours === 0 ? null : inHours(clock(), hours))
   }
   if (act === "set-metadata-base") {
     const url = values.option("url")
-    if (!url || !URL.canParse(url) || url.endsWith("/"))
-      throw new UsageError("chain call set-metadata-base needs --url, a URL without a slash at its end")
+    if (!url || !isMetadataBase(url))
+      throw new UsageError(
+        "chain call set-metadata-base needs --url, https://…, ipfs://… or ar://…, or http://… of this machine, without user name, query, fragment or space, and without a slash at its end",
+      )
     return (chain) => setMetadataBase(chain, url)
   }
+  if (act === "freeze-metadata-base")
+    return (chain, { config }) => freezeMetadataBase(chain, config.metadata_base_url)
   throw new UsageError(`chain call has no "${act}"; --help lists what there is`)
+}
+
+/** Returns whether wallets and explorers can read what is below a URL, which contracts append to it as it is. */
+function isMetadataBase(url: string): boolean {
+  if (!/^(https?|ipfs|ar):\/\/[^\s?#@]+$/.test(url) || !URL.canParse(url) || url.endsWith("/")) return false
+  return !url.startsWith("http:") || isUrlOfThisMachine(url)
 }
 
 function changeRoles(act: "grant" | "revoke", values: Values): Make {
@@ -162,7 +176,7 @@ function shownCall(call: FactoryCall): Output {
   return { document: call, text: fields(call) }
 }
 
-function shownRoles(roles: Roles, faults: KeyFault[]): Output {
+function shownRoles(roles: Roles, faults: KeyFault[], ofBase: string | null): Output {
   const { keys, calls, previous_authorizer: previous, ...rest } = roles
   const named = (bits: number | null) => (bits === null ? null : rolesIn(bits).join(", ") || "none")
   const parts = [
@@ -175,10 +189,12 @@ function shownRoles(roles: Roles, faults: KeyFault[]): Output {
     }),
     ...calls.map((call) => fields(call)),
     ...beyondRoles(roles, faults),
+    ...(ofBase === null ? [] : [ofBase]),
   ]
-  const isWell = faults.length === 0 && calls.length === 0
+  const isWell = faults.length === 0 && calls.length === 0 && ofBase === null
   const text = [...parts, ...(isWell ? ["nothing is missing"] : [])].join("\n\n")
-  return { document: { ...roles, key_faults: faults.map(({ text }) => text) }, text }
+  const key_faults = faults.map(({ text }) => text)
+  return { document: { ...roles, key_faults, metadata_base_fault: ofBase }, text }
 }
 
 /** What keeps this service from working although its keys have their roles. */

@@ -5,6 +5,7 @@ import { isOwnDesk } from "../../engine/chain/desk.ts"
 import { least } from "../../engine/chain/extremes.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "../../engine/chain/roles.ts"
 import { ChainUnreachable, reach } from "../../engine/chain/rpc.ts"
+import { isUrlOfThisMachine } from "../../platform/config.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /** A call of the factory, ready to be signed by its admin, or by the guardian if `by` says so. */
@@ -176,11 +177,40 @@ export function setMetadataBase(chain: ConnectedChain, base: string): FactoryCal
   return callOf(chain, data, `sets the base URL of the metadata of all brands to ${base}`)
 }
 
+/** Freezes the base that the factory has now. Throws `OperatorRefusal` if it has none, which it would not freeze. */
+export async function freezeMetadataBase(chain: ConnectedChain, wanted: string): Promise<FactoryCall> {
+  const { chain_id, config, rpc } = chain
+  const factory = { address: config.factory_address, abi: factoryAbi } as const
+  const base = await reach(() => rpc.readContract({ ...factory, functionName: "baseURI" }))
+  if (base === "")
+    throw new OperatorRefusal(
+      "metadata_base.not_set",
+      `factory ${factory.address} of chain ${chain_id} has no metadata base that could be frozen: set it first, with set-metadata-base`,
+    )
+  const data = encodeFunctionData({ abi: factoryAbi, functionName: "freezeBaseURI" })
+  const other = isElsewhere(base, wanted) ? `; METADATA_BASE_URL is another one, ${wanted}` : ""
+  const does = `freezes the metadata base of all brands, which is ${base} now: metadata that is not there can never be read`
+  return callOf(chain, data, `${does}${other}`)
+}
+
+/**
+ * Returns, in one line, what there is to do if the factory's metadata base is not this service's. Nothing if it is a
+ * content-addressed store, which `METADATA_BASE_URL` cannot name.
+ */
+export function baseFault(roles: Roles, wanted: string): string | null {
+  const { chain_id, factory_address, metadata_base_url: base, metadata_base_frozen } = roles
+  if (!isElsewhere(base, wanted) || /^(ipfs|ar):/.test(base)) return null
+  const found = `the metadata base of factory ${factory_address} of chain ${chain_id} is ${base || "not set"}, but METADATA_BASE_URL is ${wanted}`
+  if (metadata_base_frozen) return `${found}: it is frozen, so METADATA_BASE_URL has to be the same`
+  return `${found}: correct METADATA_BASE_URL, or have the admin send this call: operator chain call set-metadata-base --chain ${chain_id} --url ${wanted}`
+}
+
+/** A URL of this machine is the default, as of a service whose metadata is not configured. */
+function isElsewhere(base: string, wanted: string): boolean {
+  return base !== wanted && !isUrlOfThisMachine(wanted)
+}
+
 const plainCalls = {
-  freezeBaseURI: [
-    "admin",
-    "freezes the metadata base of all brands: metadata that is not there can never be read",
-  ],
   pause: ["guardian or admin", "stops all keys and authorizers in all collections"],
   resume: ["admin", "lets all keys and authorizers continue"],
   announceRelease: ["admin", "allows plain transfers in all collections, for good, in seven days"],

@@ -23,4 +23,5 @@ type RefusalCode =
   | "factory.first_generation"
   | "authorizer.is_named"
   | "order.incomplete"
+  | "metadata_base.not_set"
   | "file"
