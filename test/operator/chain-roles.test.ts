@@ -202,17 +202,17 @@ async function clearBase(): Promise<void> {
   await sign({ ...run, document: { ...run.document, data } })
 }
 
-test("set-metadata-base takes a base that wallets can read: https, ipfs, ar, and http of this machine", async () => {
+test("set-metadata-base takes a base below which a token's path makes a URL: https, http, ipfs or ar", async () => {
   const codeFor = async (url: string) =>
     (await operator("chain", "call", "set-metadata-base", "--url", url)).code
   for (const url of [
     ...["https://tokens.test", "https://tokens.test:8443/metadata", "ipfs://bafy/metadata", "ar://tx"],
-    ...["http://localhost:3000/metadata", "http://127.0.0.1/metadata", "http://[::1]:3000/metadata"],
+    ...["http://localhost:3000/metadata", "http://127.0.0.1/metadata", "http://tokens.lan/metadata"],
   ])
     expect([url, await codeFor(url)]).toEqual([url, 0])
   for (const url of [
     ...["tokens.test:443/metadata", "tokens.test/metadata", "ftp://tokens.test", "javascript:alert(1)"],
-    ...["http://tokens.test/metadata", "http://localhost.tokens.test", "https://", "https://a:b@tokens.test"],
+    ...["https://", "https://a:b@tokens.test"],
     ...[
       "https://tokens.test/metadata?x=1",
       "https://tokens.test/metadata#x",

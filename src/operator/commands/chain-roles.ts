@@ -3,7 +3,6 @@ import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { roleFaults } from "../../engine/chain/check-roles.ts"
 import { bitsOf, isRole, type Role, rolesIn } from "../../engine/chain/roles.ts"
 import type { World } from "../../engine/world.ts"
-import { isUrlOfThisMachine } from "../../platform/config.ts"
 import type { Context, KeyFault } from "../../platform/context.ts"
 import {
   baseFault,
@@ -114,7 +113,7 @@ function callFor(values: Values): Make {
     const url = values.option("url")
     if (!url || !isMetadataBase(url))
       throw new UsageError(
-        "chain call set-metadata-base needs --url, https://…, ipfs://… or ar://…, or http://… of this machine, without user name, query, fragment or space, and without a slash at its end",
+        "chain call set-metadata-base needs --url, https://…, http://…, ipfs://… or ar://…, without user name, query, fragment or space, and without a slash at its end",
       )
     return (chain) => setMetadataBase(chain, url)
   }
@@ -125,8 +124,7 @@ function callFor(values: Values): Make {
 
 /** Returns whether wallets and explorers can read what is below a URL, which contracts append to it as it is. */
 function isMetadataBase(url: string): boolean {
-  if (!/^(https?|ipfs|ar):\/\/[^\s?#@]+$/.test(url) || !URL.canParse(url) || url.endsWith("/")) return false
-  return !url.startsWith("http:") || isUrlOfThisMachine(url)
+  return /^(https?|ipfs|ar):\/\/[^\s?#@]+$/.test(url) && URL.canParse(url) && !url.endsWith("/")
 }
 
 function changeRoles(act: "grant" | "revoke", values: Values): Make {
