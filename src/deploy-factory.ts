@@ -21,7 +21,7 @@ import { type Parties, planDeployment, signerRoles } from "./engine/chain/deploy
 import { endingAfter, unlessUnknown } from "./engine/chain/endpoint.ts"
 import publicChains from "./engine/chain/public-chains.json"
 import { rolesIn } from "./engine/chain/roles.ts"
-import { rawMessage, unlessReverted } from "./engine/chain/rpc.ts"
+import { onlyAsked, rawMessage, unlessReverted } from "./engine/chain/rpc.ts"
 import { isRevertText } from "./engine/chain/send-errors.ts"
 import { type Environment, metadataBaseUrl, processEnvironment } from "./platform/config.ts"
 import { ConfigError } from "./platform/config-error.ts"
@@ -66,6 +66,7 @@ function connect(rpcUrl: string, account: PrivateKeyAccount) {
   return createWalletClient({
     account,
     transport: http(rpcUrl, { ...endingAfter(10_000), retryCount: 1 }),
+    ...onlyAsked,
   }).extend(publicActions)
 }
 

@@ -204,8 +204,12 @@ function redisUrl(environment: Environment): string | null {
   const text = textFrom(environment, "REDIS_URL")
   if (!text) return null
   const isRedis = /^rediss?:\/\/\S+$/.test(text) && URL.canParse(text)
-  if (isRedis && isPercentEncoded(text) && !endsInPassword(text)) return text
-  throw new ConfigError(`REDIS_URL takes redis://host:port or rediss://…, ${signsOfPasswords}`)
+  // The client would take any other path for database 0, which others may use.
+  const isNumbered = isRedis && /^\/?\d*$/.test(new URL(text).pathname)
+  if (isNumbered && isPercentEncoded(text) && !endsInPassword(text)) return text
+  throw new ConfigError(
+    `REDIS_URL takes redis://host:port, redis://host:port/2 for database 2, or rediss://…, ${signsOfPasswords}`,
+  )
 }
 
 const signsOfPasswords = "with % # / ? and spaces in a password written as %25 %23 %2F %3F and %20"

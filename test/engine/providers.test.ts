@@ -1,10 +1,19 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import fc from "fast-check"
-import { type Address, createPublicClient, encodeErrorResult, type PublicClient } from "viem"
+import {
+  type Address,
+  createPublicClient,
+  encodeErrorResult,
+  http,
+  type PublicClient,
+  parseAbi,
+  zeroAddress,
+} from "viem"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { surelyHeld } from "../../src/engine/chain/headers.ts"
 import { createProviders, type Timing } from "../../src/engine/chain/providers.ts"
-import { CallReverted, ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
+import { CallReverted, ChainUnreachable, createRpc, reach } from "../../src/engine/chain/rpc.ts"
+import type { ChainConfig } from "../../src/platform/chain-settings.ts"
 import { createPlaces, type Places } from "../../src/platform/places.ts"
 
 type Call = { id: number; method: string; params?: unknown[] }
@@ -736,3 +745,44 @@ describe("a raw transaction", () => {
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await Bun.sleep(5)
 }
+
+test("a provider cannot make the service fetch a URL or read a file by an error that names it, as contracts may", async () => {
+  const fetched: string[] = []
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(request) {
+      fetched.push(request.url)
+      return Response.json({ data: "0x" })
+    },
+  })
+  servers.push(server)
+  const error =
+    "error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callback, bytes extra)"
+  const data = encodeErrorResult({
+    abi: parseAbi([error]),
+    args: [
+      zeroAddress,
+      [`http://127.0.0.1:${server.port}/{data}`, `file://${import.meta.path}`],
+      "0x",
+      "0x00000000",
+      "0x",
+    ],
+  })
+  const refuse = refuses(3, "execution reverted", 200, data)
+  const provider = startProvider((call) => (provider.asked.length === 1 ? refuse(call) : says("0x")(call)))
+  const chain = { chain_id: 1, name: "one", coin_name: "Ether", coin_symbol: "ETH", coin_decimals: 18 }
+  const rpc = createRpc({ ...chain, rpc_urls: [provider.url] } as unknown as ChainConfig, http(provider.url))
+  const asked = reach(() => rpc.call({ to: zeroAddress, data: "0x12345678" }))
+  await expect(asked).rejects.toBeInstanceOf(CallReverted)
+  expect(fetched).toEqual([])
+  expect(provider.asked.map(({ method }) => method)).toEqual(["eth_call"])
+})
+
+test("a redirect of a provider is not followed: bytes for a private pool reach no other host", async () => {
+  const elsewhere = startProvider(says(`0x${"12".repeat(32)}`))
+  const provider = startProvider(() => Response.redirect(elsewhere.url, 307))
+  const { send } = clientOf([provider])
+  expect(await send("0x02")).toMatchObject({ outcome: "no_answer" })
+  expect(elsewhere.asked).toEqual([])
+})

@@ -44,10 +44,13 @@ export function createEndpoint(url: string, timeoutMilliseconds: number, places:
 /** viem limits only the bodies that it reads itself. */
 const mostErrorBytes = 64 * 1_024
 
-/** Returns options that apply the timeout to the whole response: viem's own ends with the headers. */
+/**
+ * Returns options that apply the timeout to the whole response: viem's own ends with the headers. Redirects are not
+ * followed, because bytes for a private pool go nowhere else.
+ */
 export function endingAfter(timeout: number) {
   const fetchFn = (input: string | URL | Request, init?: RequestInit) =>
-    fetch(input, { ...init, signal: AbortSignal.timeout(timeout) })
+    fetch(input, { ...init, signal: AbortSignal.timeout(timeout), redirect: "manual" })
   return { timeout, fetchFn }
 }
 

@@ -27,8 +27,12 @@ export function createRpc(chain: ChainConfig, transport: Transport): Rpc {
     }),
     transport,
     cacheTime: 0,
+    ...onlyAsked,
   })
 }
+
+/** Keeps a client from fetching what a contract's error names, any URL or file, as of a provider that lies (EIP-3668). */
+export const onlyAsked = { ccipRead: false } as const
 
 /** No provider of the chain responds now. */
 export class ChainUnreachable extends Error {
