@@ -3,14 +3,25 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import pg from "pg"
 import type { Database } from "../../src/db/database.ts"
 import { openDatabase } from "../../src/db/open.ts"
+import type { CollectionRow } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
 import type { World } from "../../src/engine/world.ts"
 import { parseValues } from "../../src/operator/commands/command.ts"
 import { quotas } from "../../src/operator/commands/quotas.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { usageByOrganization } from "../../src/resources/quotas/service.ts"
 import { createTap, createTestTap } from "../../src/resources/taps/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
 import { engines } from "../harness/engines.ts"
-import { createCaller, openService, pairedTestChip, type TestService } from "../harness/services.ts"
+import {
+  activeCollection,
+  createCaller,
+  openService,
+  pairedTestChip,
+  type TestService,
+} from "../harness/services.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
 
 // Only Postgres lets others commit between two statements of a tap, or makes a command wait for one.
@@ -52,19 +63,46 @@ describe.each(engines.filter(({ name }) => name === "postgres"))("on $name, `quo
     const busy: Database = {
       ...db,
       transaction: (work, isolation) =>
-        db.transaction(async (tx) => {
-          attempts++
-          const { over } = await countUntilWaitedFor(service.database_url)
-          try {
-            return await work(tx)
-          } finally {
-            await over
-          }
-        }, isolation),
+        // A serializable one changes no counts, so it waits for none.
+        isolation === "serializable"
+          ? db.transaction(work, isolation)
+          : db.transaction(async (tx) => {
+              attempts++
+              const { over } = await countUntilWaitedFor(service.database_url)
+              try {
+                return await work(tx)
+              } finally {
+                await over
+              }
+            }, isolation),
     }
     await setTaps({ ...service.context, db: busy }, 3)
     expect(attempts).toBe(1)
   })
+
+  const creations: Record<string, (turn: Turn, collection: CollectionRow) => Promise<unknown>> = {
+    units: (turn, { id }) => createUnit(turn, caller, { collection_id: id }),
+    collections: (turn) => createCollection(turn, service.context.chains, caller, { name: "Winter" }),
+  }
+
+  for (const [quota, create] of Object.entries(creations))
+    test(`for the first time also counts ${quota} that are being created without the quota`, async () => {
+      caller = await createCaller(service)
+      const collection = await activeCollection(service, caller)
+      const outside = AsyncLocalStorage.snapshot()
+      let looks = 0
+      const db = watchedDatabase(service.context.db, async ({ text }) => {
+        if (!/^select .* from "organizations"/.test(text) || ++looks > 1) return
+        await outside(async () => {
+          await setQuota(beside, quota, 9)
+          await inTurn(beside, null, (turn) => create(turn, collection))
+        })
+      })
+      await inTurn({ ...service.context, db }, null, (turn) => create(turn, collection))
+      const usage = await usageByOrganization(service.context.db.read, service.context.clock())
+      const all = { units: 2, collections: 3 }[quota]
+      expect(usage.get(caller.organization_id)).toMatchObject({ [quota]: all })
+    })
 
   async function tapWith(context: Context): Promise<void> {
     const { chip_id } = await pairedTestChip(service, caller)
@@ -73,8 +111,10 @@ describe.each(engines.filter(({ name }) => name === "postgres"))("on $name, `quo
     await inTurn(context, null, (turn) => createTap(turn, service.secret, caller, tap), "read committed")
   }
 
-  async function setTaps(context: Context, taps: number): Promise<void> {
-    const words = ["--organization", caller.organization_id, "--taps-per-month", `${taps}`]
+  const setTaps = (context: Context, taps: number) => setQuota(context, "taps-per-month", taps)
+
+  async function setQuota(context: Context, name: string, limit: number): Promise<void> {
+    const words = ["--organization", caller.organization_id, `--${name}`, `${limit}`]
     await quotas.plan(parseValues(quotas, words))({ context } as World)
   }
 })

@@ -1,7 +1,7 @@
 import type { Turn } from "../../db/turn.ts"
 import { inTurn } from "../../platform/context.ts"
 import { presentQuotas } from "../../resources/organizations/present.ts"
-import { type Quotas, setQuotas } from "../../resources/organizations/service.ts"
+import { changeQuotas, type Quotas, setQuotas } from "../../resources/organizations/service.ts"
 import { type Command, UsageError, type Values, wholeNumberIn } from "./command.ts"
 import { fields } from "./text.ts"
 
@@ -17,7 +17,11 @@ export const quotas: Command = {
     if (Object.keys(changes).length === 0)
       throw new UsageError("quotas set needs --units, --collections, --chips or --taps-per-month")
     return async ({ context }) => {
-      const work = (turn: Turn) => setQuotas(turn, values.required("organization"), changes)
+      const id = values.required("organization")
+      // Only a serializable change makes Postgres run again what is being created without the new quota.
+      if (context.db.engine === "postgres")
+        await inTurn(context, null, (turn) => changeQuotas(turn, id, changes))
+      const work = (turn: Turn) => setQuotas(turn, id, changes)
       // A serializable database transaction would never get through while a busy organization's taps are counted.
       const organization = await inTurn(context, null, work, "read committed alone")
       const set = presentQuotas(organization)

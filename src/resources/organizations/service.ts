@@ -94,6 +94,15 @@ export async function setQuotas(
   quotas: Quotas,
 ): Promise<OrganizationRow> {
   await forgetUsage(turn, organizationId)
+  return await changeQuotas(turn, organizationId, quotas)
+}
+
+/** Changes quotas, but not what is counted towards them. Throws `not_found.resource`. */
+export async function changeQuotas(
+  turn: Turn,
+  organizationId: string,
+  quotas: Quotas,
+): Promise<OrganizationRow> {
   return await changeOrganization(turn, organizationId, quotas)
 }
 
