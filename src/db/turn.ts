@@ -1,9 +1,11 @@
-import type { Queries } from "./database.ts"
+import type { Database, Queries } from "./database.ts"
 import type { ChipRow, TapRow } from "./schema.ts"
 
 /** One database transaction at work: its queries, its time, and the request that caused it. */
 export type Turn = {
   readonly tx: Queries
+  /** For the few statements that differ. */
+  readonly engine: Database["engine"]
   readonly at: Date
   readonly request_id: string | null
   /** Wakes a queue's workers once this transaction is durable. A lost call delays the work by a second. */

@@ -43,6 +43,7 @@ export function inTurn<T>(
     (tx) =>
       work({
         tx,
+        engine: context.db.engine,
         at: context.clock(),
         request_id: requestId,
         wake: (queue) => afterCommit(() => context.wake(queue)),

@@ -45,7 +45,7 @@ async function write(unit_id: string): Promise<void> {
 
 function turnOf(tx: Turn["tx"]): Turn {
   const at = new Date(Date.now() + skew)
-  return { tx, at, request_id: null, wake: () => {}, tell: async () => {} }
+  return { tx, engine: db.engine, at, request_id: null, wake: () => {}, tell: async () => {} }
 }
 
 await Promise.all(Array.from({ length: writers }, () => write(newId())))

@@ -140,7 +140,7 @@ async function issueKey(folder: string): Promise<string> {
   const at = new Date()
   await migrate(db, at)
   const { key } = await db.transaction(async (tx) => {
-    const turn = { tx, at, request_id: null, wake: () => {}, tell: async () => {} }
+    const turn = { tx, engine: db.engine, at, request_id: null, wake: () => {}, tell: async () => {} }
     const network = { default_chain_id: null, allowed_chain_ids: [] }
     const { id: organization_id } = await createOrganization(turn, { name: "Maker", ...network })
     return await issueApiKey(turn, { organization_id, name: null })

@@ -89,7 +89,8 @@ const moveFeed = query((db, { after, until }: Given<{ after: number; until: numb
     .returning({ name: eventFeeds.name }),
 )
 
-// An event that depends on another commit began after it. Transaction ids show that order; clocks do not.
+// An event that depends on another commit began after it; a tap makes sure of that. Transaction ids show that order;
+// clocks do not.
 const numberOldest = {
   postgres: numberBy(sql`age(${events}.xmin) desc, ${events.id}`),
   // The unary plus keeps SQLite from scanning the whole table in rowid order.

@@ -1,4 +1,4 @@
-import { and, eq, gte, lt, or, sql } from "drizzle-orm"
+import { and, eq, gte, lt, or, type SQL, sql } from "drizzle-orm"
 import { Outrun, type Queries } from "../../db/database.ts"
 import { equalUnindexed, type Page, type PageOf, pagesOf } from "../../db/page.ts"
 import { type Given, query } from "../../db/query.ts"
@@ -277,7 +277,7 @@ async function recordTap(turn: Turn, chip: ChipRow, unit: UnitView, proof: SunPr
   const seen = { seen_counter: chip.counter, seen_version: chip.key_version }
   const skipped = counter - lastCounter(chip, proof) - 1
   const scanned = { chip_id, organization_id, unit_id: unit.id, counter, key_version, skipped, tamper }
-  const [moved] = await moveCounter(turn.tx, { ...seen, ...scanned })
+  const [moved] = await moveCounter[turn.engine](turn.tx, { ...seen, ...scanned })
   if (!moved) throw new Outrun("the chip was tapped by somebody else at the same time")
   const tap = {
     id: newId(),
@@ -300,28 +300,38 @@ async function recordTap(turn: Turn, chip: ChipRow, unit: UnitView, proof: SunPr
 type Move = Pick<TapRow, "chip_id" | "organization_id" | "unit_id" | "counter" | "key_version" | "skipped"> &
   Pick<SunProof, "tamper"> & { seen_counter: number; seen_version: number }
 
-const moveCounter = query((db, given: Given<Move>) =>
-  db
-    .update(chips)
-    .set({
-      counter: given.counter,
-      key_version: given.key_version,
-      next_key_version: stillAwaited(sql`${given.key_version}`),
-      tamper: stillOpened(sql`${given.tamper}`),
-      ...countsAfterTap(sql`${given.skipped}`),
-    })
-    .where(
-      and(
-        eq(chips.chip_id, given.chip_id),
-        eq(chips.organization_id, given.organization_id),
-        eq(chips.unit_id, given.unit_id),
-        eq(chips.counter, given.seen_counter),
-        eq(chips.key_version, given.seen_version),
-        or(eq(chips.key_version, given.key_version), isOrderedWith(sql`${given.key_version}`)),
-      ),
-    )
-    .returning({ chip_id: chips.chip_id }),
-)
+const moveCounter = {
+  // The feed is in the order of transaction ids, and a group commit may have got its own before the chip last changed.
+  // A later id has an age below 0; far below 0 are only ids from before a wraparound.
+  postgres: moveCounterWhere(sql`age(${chips}.xmin) not between -1000000 and -1`),
+  sqlite: moveCounterWhere(undefined),
+}
+
+function moveCounterWhere(isInOrder: SQL | undefined) {
+  return query((db, given: Given<Move>) =>
+    db
+      .update(chips)
+      .set({
+        counter: given.counter,
+        key_version: given.key_version,
+        next_key_version: stillAwaited(sql`${given.key_version}`),
+        tamper: stillOpened(sql`${given.tamper}`),
+        ...countsAfterTap(sql`${given.skipped}`),
+      })
+      .where(
+        and(
+          eq(chips.chip_id, given.chip_id),
+          eq(chips.organization_id, given.organization_id),
+          eq(chips.unit_id, given.unit_id),
+          eq(chips.counter, given.seen_counter),
+          eq(chips.key_version, given.seen_version),
+          or(eq(chips.key_version, given.key_version), isOrderedWith(sql`${given.key_version}`)),
+          isInOrder,
+        ),
+      )
+      .returning({ chip_id: chips.chip_id }),
+  )
+}
 
 const insertTap = query((db, row: Given<TapRow>) =>
   db.insert(taps).values(row).onConflictDoNothing().returning({ id: taps.id }),
