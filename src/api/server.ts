@@ -36,7 +36,8 @@ export async function startServer(context: Context): Promise<Server> {
       void server.stop()
       // Without this, idle connections would be waited for.
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(20)
-      await server.stop(true)
+      // Not `server.stop`: only the app's own closes what it has opened, such as a connection to Redis.
+      await app.stop(true)
     },
   }
 }

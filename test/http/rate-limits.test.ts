@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
 import fc from "fast-check"
 import type { Redis } from "ioredis"
+import { startServer } from "../../src/api/server.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { clientAddress } from "../../src/http/client-address.ts"
 import { createRateLimits, type RateLimits } from "../../src/http/rate-limits.ts"
@@ -489,6 +490,19 @@ describe("several processes", () => {
     limits.close()
     line.stop()
   }, 15_000)
+
+  test("leave Redis when they stop", async () => {
+    const ids = async (): Promise<string[]> =>
+      String(await connection.client("LIST")).match(/\bid=\d+/g) ?? []
+    const before = await ids()
+    const isConnected = async () => (await ids()).some((id) => !before.includes(id))
+    const settings = { redis_url: redis.url, host: "127.0.0.1", port: 0 }
+    const config = { ...service.context.config, ...settings }
+    const server = await startServer({ ...service.context, config })
+    await until(isConnected)
+    await server.stop()
+    await until(async () => !(await isConnected()))
+  })
 
   test("log once that Redis is down and what that means", async () => {
     const warned: string[] = []
