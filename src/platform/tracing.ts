@@ -1,3 +1,4 @@
+import type { DiagLogger } from "@opentelemetry/api"
 import type { SpanExporter } from "@opentelemetry/sdk-trace"
 import { within } from "./deadline.ts"
 import { type Log, loggable } from "./log.ts"
@@ -25,17 +26,20 @@ export type FinishedSpan = {
 export const noTracing: Tracing = { record: () => {}, close: async () => {} }
 
 /**
- * Sends spans by OTLP over HTTP to `<url>/v1/traces`, in batches every few seconds. Rejected spans are dropped and
- * logged. The OpenTelemetry packages are loaded only here.
+ * Sends spans by OTLP over HTTP to `<url>/v1/traces`, in batches every few seconds. Spans that the collector rejects,
+ * or is too slow for, are dropped and logged. The OpenTelemetry packages are loaded only here.
  */
 export async function createTracing(url: string, log: Log): Promise<Tracing> {
-  const { ROOT_CONTEXT, SpanKind, SpanStatusCode, defaultTextMapGetter } = await import("@opentelemetry/api")
+  const { ROOT_CONTEXT, SpanKind, SpanStatusCode, defaultTextMapGetter, diag, DiagLogLevel } = await import(
+    "@opentelemetry/api"
+  )
   const { W3CTraceContextPropagator } = await import("@opentelemetry/core")
   const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-http")
   const { resourceFromAttributes } = await import("@opentelemetry/resources")
   const { BatchSpanProcessor, TracerProvider } = await import("@opentelemetry/sdk-trace")
 
   const exporter = saying(log, new OTLPTraceExporter({ url: `${url}/v1/traces`, timeoutMillis: 5_000 }))
+  diag.setLogger(lossesTo(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ "service.name": "service-api" }),
     spanProcessors: [new BatchSpanProcessor({ exporter, exportTimeoutMillis: 6_000 })],
@@ -83,5 +87,26 @@ function saying(log: Log, exporter: SpanExporter): SpanExporter {
         done(result)
       })
     },
+  }
+}
+
+/**
+ * Logs, at most once a minute, that OpenTelemetry warns of lost spans. Its texts could contain anything that the
+ * collector sent.
+ */
+function lossesTo(log: Log): DiagLogger {
+  let said_at = Number.NEGATIVE_INFINITY
+  const ignore = () => {}
+  return {
+    warn() {
+      if (performance.now() - said_at < 60_000) return
+      said_at = performance.now()
+      log.warn({}, "some traces may be lost: the collector rejects spans, or is too slow for them")
+    },
+    // Failed exports, of which the exporter has told.
+    error: ignore,
+    info: ignore,
+    debug: ignore,
+    verbose: ignore,
   }
 }

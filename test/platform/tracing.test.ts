@@ -8,8 +8,10 @@ import type { Effect } from "../../src/engine/jobs/job.ts"
 import { noteStep } from "../../src/engine/lanes/note-step.ts"
 import { openWorld } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
+import { createTracing, type Tracing } from "../../src/platform/tracing.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { awakeUntilSettled } from "../harness/awake.ts"
+import { until } from "../harness/engine.ts"
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -94,6 +96,37 @@ test("an unreachable collector fails no request and no shutdown", async () => {
   await service.close()
 })
 
+const losses = ["some traces may be lost: the collector rejects spans, or is too slow for them"]
+
+test("spans that the collector rejects in part are logged once in a minute, without its message", async () => {
+  const partialSuccess = { rejectedSpans: "2", errorMessage: "hunter2" }
+  const collector = startCollector(async () => Response.json({ partialSuccess }))
+  const { log, logged, warned } = startLog()
+  const tracing = await createTracing(collector.url, log)
+  record(tracing, 1_025)
+  await tracing.close()
+  expect(collector.bodies).toHaveLength(3)
+  expect(warned).toEqual(losses)
+  expect(logged.join()).not.toContain("hunter2")
+})
+
+test("spans that come faster than the collector takes them are logged", async () => {
+  const { promise: isAwake, resolve: awaken } = Promise.withResolvers<void>()
+  const collector = startCollector(async () => {
+    await isAwake
+    return Response.json({})
+  })
+  const { log, warned } = startLog()
+  const tracing = await createTracing(collector.url, log)
+  record(tracing, 3_000)
+  expect(warned).toEqual([])
+  awaken()
+  await until(async () => collector.bodies.length > 1)
+  record(tracing, 1)
+  expect(warned).toEqual(losses)
+  await tracing.close()
+})
+
 test.each([
   ["", false],
   ["http://127.0.0.1:1", true],
@@ -144,8 +177,30 @@ function ask(baseUrl: string, headers: Record<string, string> = {}): Promise<Res
   return fetch(`${baseUrl}/v1/units`, { headers })
 }
 
+function startLog() {
+  const logged: string[] = []
+  const warned: string[] = []
+  const write = (fields: object, message: string) => void logged.push(JSON.stringify({ ...fields, message }))
+  const warn = (fields: object, message: string) => {
+    warned.push(message)
+    write(fields, message)
+  }
+  return { log: { debug: write, info: write, warn, error: write }, logged, warned }
+}
+
+function record(tracing: Tracing, count: number): void {
+  const span = {
+    name: "listUnits",
+    kind: "server",
+    attributes: {},
+    is_failed: false,
+    traceparent: null,
+  } as const
+  for (let index = 0; index < count; index++) tracing.record({ ...span, since: performance.now() })
+}
+
 /** An OTLP/HTTP collector that keeps what it receives. */
-function startCollector() {
+function startCollector(answer = async () => Response.json({})) {
   const paths: string[] = []
   const bodies: string[] = []
   const server = Bun.serve({
@@ -153,7 +208,7 @@ function startCollector() {
     async fetch(request) {
       paths.push(new URL(request.url).pathname)
       bodies.push(await request.text())
-      return Response.json({})
+      return await answer()
     },
   })
   closers.push(() => server.stop(true))
