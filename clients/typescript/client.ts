@@ -1,12 +1,13 @@
 import createFetchClient, { type Client, type FetchResponse } from "openapi-fetch"
 import type { components, paths } from "./api.generated.ts"
 import { createEvents, type Events } from "./events.ts"
+import { attemptUnder, inTime } from "./in-time.ts"
 import { baseUrlOf, type Option, tokenOf } from "./options.ts"
 import { pause } from "./pause.ts"
 
 /**
- * A typed client of the API. It retries after a connection failure, a 5xx, or an error with `Retry-After` that may
- * pass, and gives each POST its own `Idempotency-Key` unless you pass one.
+ * A typed client of the API. It retries after a connection failure, 15 seconds without a whole response, a 5xx, or an
+ * error with `Retry-After` that may pass, and gives each POST its own `Idempotency-Key` unless you pass one.
  */
 export function createClient(options: ClientOptions): ServiceClient {
   const client = createFetchClient<paths>({
@@ -26,8 +27,7 @@ export function createClient(options: ClientOptions): ServiceClient {
   const events = createEvents(async (path, init) => {
     const request = new Request(`${unresolved}${path}`, init)
     const response = await fetchPatiently(options, request)
-    if (isOf(response, "text/event-stream") || (response.ok && isOf(response, "application/json")))
-      return response
+    if (isStream(response) || (response.ok && isOf(response, "application/json"))) return response
     const refusal: unknown = await response.json().catch(() => null)
     throw isErrorResponse(refusal) ? new ServiceError(response, refusal) : new UnexpectedAnswer(response)
   })
@@ -136,17 +136,24 @@ const unresolved = "http://service.invalid"
 
 const defaultPatienceMilliseconds = 30_000
 const longestBackoffMilliseconds = 5_000
+/** A phone that changes its network is not told that a connection is gone. */
+const attemptMilliseconds = 15_000
+const tooLate = () => new Error(`no response within ${attemptMilliseconds / 1_000} seconds`)
 
 async function fetchPatiently(options: ClientOptions, request: Request): Promise<Response> {
   const deadline = performance.now() + (options.patience_milliseconds ?? defaultPatienceMilliseconds)
   const body = await bodyOf(request)
   for (let attempt = 0; ; attempt++) {
-    const asked = await addressed(options, request, body)
-    const answer = await answerOf(options, asked).catch((error: unknown): Lost => {
+    const { signal, abort, leave } = attemptUnder(request.signal)
+    const asked = await addressed(options, request, body, signal)
+    const answered = inTime(answerOf(options, asked), attemptMilliseconds, tooLate)
+    const answer = await answered.catch((error: unknown): Lost => {
+      abort()
       // An abort reason need not be an error.
       request.signal.throwIfAborted()
       return { error }
     })
+    if ("error" in answer || !isStream(answer)) leave()
     const wait = await waitMilliseconds(answer, attempt)
     if (wait === null || request.signal.aborted || performance.now() + wait > deadline) {
       if ("error" in answer) throw answer.error
@@ -163,10 +170,14 @@ type Lost = { error: unknown }
 /** Reads the body too, because it may end midway; a stream of events is read as it comes. */
 async function answerOf(options: ClientOptions, request: Request): Promise<Response> {
   const answer = await (options.fetch ?? fetch)(request)
-  if (answer.status === 204 || !isOf(answer, "application/json")) return answer
+  if (answer.status === 204 || isStream(answer)) return answer
   const body = await answer.clone().text()
-  if (answer.ok && !isJson(body)) throw new UnexpectedAnswer(answer)
+  if (answer.ok && isOf(answer, "application/json") && !isJson(body)) throw new UnexpectedAnswer(answer)
   return answer
+}
+
+function isStream(answer: Response): boolean {
+  return isOf(answer, "text/event-stream")
 }
 
 function isJson(text: string): boolean {
@@ -187,13 +198,17 @@ async function bodyOf(request: Request): Promise<string | null> {
   return request.method === "GET" ? null : (await request.text()) || null
 }
 
-async function addressed(options: ClientOptions, request: Request, body: string | null): Promise<Request> {
+async function addressed(
+  options: ClientOptions,
+  request: Request,
+  body: string | null,
+  signal: AbortSignal,
+): Promise<Request> {
   const baseUrl = await baseUrlOf(options.base_url)
   const headers = new Headers(request.headers)
   if (!headers.has("authorization")) headers.set("authorization", `Bearer ${await tokenOf(options.token)}`)
-  const { method, signal } = request
   // The service redirects nothing here, and a followed redirect makes a GET of a POST or leaves the token behind.
-  const init: RequestInit = { method, headers, body, signal, redirect: "manual" }
+  const init: RequestInit = { method: request.method, headers, body, signal, redirect: "manual" }
   return new Request(request.url.replace(unresolved, baseUrl), init)
 }
 

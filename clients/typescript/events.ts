@@ -1,4 +1,5 @@
 import type { components, paths } from "./api.generated.ts"
+import { inTime } from "./in-time.ts"
 import { WrongOption } from "./options.ts"
 import { pause } from "./pause.ts"
 
@@ -76,6 +77,7 @@ function search(query: Record<string, unknown>): string {
 
 /** The service sends something every 15 seconds; after this much silence the connection is lost. */
 const silenceMilliseconds = 45_000
+const silent = () => new Error("the stream fell silent")
 
 type Message = { id: string | null; data: string | null }
 
@@ -87,7 +89,7 @@ async function* messagesOf(response: Response): AsyncGenerator<Message> {
   let rest = ""
   try {
     for (;;) {
-      const { value, done } = await beforeSilence(reader.read())
+      const { value, done } = await inTime(reader.read(), silenceMilliseconds, silent)
       if (done) return
       const messages = `${rest}${decoder.decode(value, { stream: true })}`.split("\n\n")
       rest = messages.pop() ?? ""
@@ -104,16 +106,4 @@ async function* messagesOf(response: Response): AsyncGenerator<Message> {
 function fieldOf(message: string, field: string): string | null {
   const lines = message.split("\n").filter((line) => line.startsWith(field))
   return lines.length === 0 ? null : lines.map((line) => line.slice(field.length)).join("\n")
-}
-
-async function beforeSilence<T>(read: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error("the stream fell silent")), silenceMilliseconds)
-  })
-  try {
-    return await Promise.race([read, silence])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -1,4 +1,5 @@
 import { dataOf, type Schemas, type ServiceClient } from "./client.ts"
+import { attemptUnder, inTime } from "./in-time.ts"
 import { pause } from "./pause.ts"
 
 /** Polls until the contract is deployed and units of the collection can be paired. Throws as `waitFor` does. */
@@ -8,7 +9,7 @@ export async function waitForCollection(
   options?: WaitOptions<Schemas["Collection"]>,
 ): Promise<Schemas["Collection"]> {
   const params = { path: { collection_id } }
-  const read = (signal: Signal) => dataOf(api.GET("/v1/collections/{collection_id}", { params, ...signal }))
+  const read = (signal: AbortSignal) => dataOf(api.GET("/v1/collections/{collection_id}", { params, signal }))
   return await waitFor(
     read,
     { what: "collection", statusOf: ({ contract }) => contract.status, wanted: "active" },
@@ -23,7 +24,7 @@ export async function waitForUnit(
   options?: WaitOptions<Schemas["Unit"]>,
 ): Promise<Schemas["Unit"]> {
   const params = { path: { unit_id } }
-  const read = (signal: Signal) => dataOf(api.GET("/v1/units/{unit_id}", { params, ...signal }))
+  const read = (signal: AbortSignal) => dataOf(api.GET("/v1/units/{unit_id}", { params, signal }))
   const statusOf = ({ collection }: Schemas["Unit"]) => collection?.token.status ?? "pending"
   return await waitFor(read, { what: "unit", statusOf, wanted: "active" }, options)
 }
@@ -35,8 +36,8 @@ export async function waitForClaim(
   options?: WaitOptions<Schemas["Claim"]>,
 ): Promise<Schemas["Claim"]> {
   const params = { path: { unit_id, claim_id: id } }
-  const read = (signal: Signal) =>
-    dataOf(api.GET("/v1/units/{unit_id}/claims/{claim_id}", { params, ...signal }))
+  const read = (signal: AbortSignal) =>
+    dataOf(api.GET("/v1/units/{unit_id}/claims/{claim_id}", { params, signal }))
   return await waitFor(read, { what: "claim", statusOf: ({ status }) => status, wanted: "claimed" }, options)
 }
 
@@ -47,8 +48,8 @@ export async function waitForTransfer(
   options?: WaitOptions<Schemas["Transfer"]>,
 ): Promise<Schemas["Transfer"]> {
   const params = { path: { unit_id, transfer_id: id } }
-  const read = (signal: Signal) =>
-    dataOf(api.GET("/v1/units/{unit_id}/transfers/{transfer_id}", { params, ...signal }))
+  const read = (signal: AbortSignal) =>
+    dataOf(api.GET("/v1/units/{unit_id}/transfers/{transfer_id}", { params, signal }))
   return await waitFor(
     read,
     { what: "transfer", statusOf: ({ status }) => status, wanted: "confirmed" },
@@ -63,8 +64,8 @@ export async function waitForChipReplacement(
   options?: WaitOptions<Schemas["ChipReplacement"]>,
 ): Promise<Schemas["ChipReplacement"]> {
   const params = { path: { unit_id, replacement_id: id } }
-  const read = (signal: Signal) =>
-    dataOf(api.GET("/v1/units/{unit_id}/chip-replacements/{replacement_id}", { params, ...signal }))
+  const read = (signal: AbortSignal) =>
+    dataOf(api.GET("/v1/units/{unit_id}/chip-replacements/{replacement_id}", { params, signal }))
   return await waitFor(
     read,
     { what: "chip replacement", statusOf: ({ status }) => status, wanted: "confirmed" },
@@ -73,7 +74,7 @@ export async function waitForChipReplacement(
 }
 
 export type WaitOptions<Resource> = {
-  /** How long to wait for the status; 5 minutes by default. */
+  /** How long to wait for the status; 5 minutes by default. Each read has at least two seconds. */
   patience_milliseconds?: number
   /** The first pause, 500 by default; each next one is half as long again, up to 5 seconds. */
   interval_milliseconds?: number
@@ -101,42 +102,56 @@ export class EndedOtherwise<Resource extends Identified> extends Error {
 /** It is still under way and may end well: wait again later, with the same id. */
 export class WaitedTooLong<Resource extends Identified> extends Error {
   override name = "WaitedTooLong"
-  readonly resource: Resource
-  constructor(resource: Resource, { what, status, wanted }: Outcome) {
-    const isUnpaired = (resource as { chip_id?: string | null }).chip_id === null
-    const reason = isUnpaired ? ": no chip is paired to it" : ""
-    super(`${what} ${resource.id} should become ${wanted} but is still ${status}${reason}`)
+  /** As it was read last; null if no request got a response. */
+  readonly resource: Resource | null
+  constructor(resource: Resource | null, outcome: Outcome) {
+    super(
+      resource
+        ? stillOf(resource, outcome)
+        : `no response tells whether the ${outcome.what} is ${outcome.wanted}`,
+    )
     this.resource = resource
   }
+}
+
+function stillOf(resource: Identified, { what, status, wanted }: Outcome): string {
+  const isUnpaired = (resource as { chip_id?: string | null }).chip_id === null
+  const reason = isUnpaired ? ": no chip is paired to it" : ""
+  return `${what} ${resource.id} should become ${wanted} but is still ${status}${reason}`
 }
 
 type Identified = { id: string }
 
 type Outcome = { what: string; status: string; wanted: string }
 
-/** Passed on to the request, so that an aborted wait ends at once. */
-type Signal = { signal?: AbortSignal }
-
 const endings = ["failed", "expired"]
+
+/** Enough for a response on most networks: with less patience, nothing would be read at all. */
+const leastReadMilliseconds = 2_000
 
 /**
  * Reads until the status is the wanted one. Throws `EndedOtherwise` if it is `failed` or `expired`, `WaitedTooLong`
  * if patience ends first, the signal's reason if aborted, and whatever `read` throws.
  */
 async function waitFor<Resource extends Identified>(
-  read: (signal: Signal) => Promise<Resource>,
+  read: (signal: AbortSignal) => Promise<Resource>,
   { what, statusOf, wanted }: { what: string; statusOf: (resource: Resource) => string; wanted: string },
   options: WaitOptions<Resource> = {},
 ): Promise<Resource> {
   const { patience_milliseconds = 300_000, interval_milliseconds = 500, signal, onRead } = options
   const deadline = performance.now() + patience_milliseconds
+  let resource: Resource | null = null
+  let status = "unknown"
+  const tooLate = () => new WaitedTooLong(resource, { what, status, wanted })
   for (let interval = interval_milliseconds; ; interval = Math.min(5_000, interval * 1.5)) {
-    const resource = await read(signal ? { signal } : {})
+    const attempt = attemptUnder(signal)
+    const patience = Math.max(leastReadMilliseconds, deadline - performance.now())
+    resource = await inTime(read(attempt.signal), patience, tooLate).finally(attempt.abort)
     onRead?.(resource)
-    const status = statusOf(resource)
+    status = statusOf(resource)
     if (status === wanted) return resource
     if (endings.includes(status)) throw new EndedOtherwise(resource, { what, status, wanted })
-    if (performance.now() + interval > deadline) throw new WaitedTooLong(resource, { what, status, wanted })
+    if (performance.now() + interval > deadline) throw tooLate()
     await pause(interval, signal)
     signal?.throwIfAborted()
   }

@@ -1,4 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  type Mock,
+  spyOn,
+  test,
+} from "bun:test"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -11,12 +21,13 @@ import {
   waitForCollection,
   waitForUnit,
 } from "../../clients/typescript/wait-for.ts"
+import { until } from "../harness/engine.ts"
 
 type Seen = { method: string; path: string; authorization: string | null; key: string | null; body: string }
 
 /** A server that returns the test's responses in turn and records the requests. */
 const seen: Seen[] = []
-let answers: (() => Response)[] = []
+let answers: (() => Response | Promise<Response>)[] = []
 let server: Bun.Server<undefined>
 const baseUrl = () => `http://localhost:${server.port}`
 
@@ -41,6 +52,31 @@ beforeEach(() => {
   answers = []
 })
 afterAll(() => server.stop(true))
+
+let timers: Mock<typeof setTimeout> | undefined
+afterEach(() => timers?.mockRestore())
+/** Holds timers of this many milliseconds back: each ends when the test calls it. */
+function holdTimers(isHeld: (milliseconds: number) => boolean): (() => void)[] {
+  const held: (() => void)[] = []
+  const start = globalThis.setTimeout
+  const startOrHold = (end: () => void, milliseconds = 0) => {
+    if (!isHeld(milliseconds)) return start(end, milliseconds)
+    held.push(end)
+    return start(() => {}, 0)
+  }
+  timers = spyOn(globalThis, "setTimeout").mockImplementation(startOrHold as typeof setTimeout)
+  return held
+}
+const ofAttempts = (milliseconds: number) => milliseconds === 15_000
+
+const silent = () => new Promise<Response>(() => {})
+/** Begins a response of this type and never ends it. */
+const stalled = (type: string, status: number) => () => {
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue(new TextEncoder().encode("{")),
+  })
+  return new Response(body, { status, headers: { "content-type": type } })
+}
 
 const refuse =
   (status: number, code: string, headers: Record<string, string> = {}) =>
@@ -167,6 +203,46 @@ describe("the TypeScript client", () => {
           .catch((error) => error),
       ).toBeInstanceOf(UnexpectedAnswer)
     }
+  })
+
+  test.each([
+    ["is silent", silent],
+    ["does not finish its response", stalled("application/json", 201)],
+    ["has a proxy that does not finish its page", stalled("text/html", 404)],
+  ])("repeats a request if the service %s for 15 seconds", async (_what, answer) => {
+    const ends = holdTimers(ofAttempts)
+    answers = [answer]
+    const asked = createUnit()
+    await until(async () => seen.length === 1)
+    ends[0]?.()
+    expect((await asked).response.status).toBe(200)
+    expect(seen).toHaveLength(2)
+    expect(seen[1]).toEqual(seen[0] as Seen)
+  })
+
+  test("gives up after 15 seconds of silence that exceed its patience, even where fetch ignores signals", async () => {
+    const ends = holdTimers(ofAttempts)
+    const asked: Request[] = []
+    const deaf = async (request: Request) => {
+      asked.push(request)
+      return await silent()
+    }
+    const api = createClient({ base_url: baseUrl(), token: "t", patience_milliseconds: 0, fetch: deaf })
+    const lost = createUnit(api).catch(messageOf)
+    await until(async () => asked.length === 1)
+    ends[0]?.()
+    expect(await lost).toBe("no response within 15 seconds")
+    expect(asked.map(({ signal }) => signal.aborted)).toEqual([true])
+  })
+
+  test("stops a request under way when it is aborted", async () => {
+    answers = [silent]
+    const abort = new AbortController()
+    const asked = client().GET("/v1/units", { signal: abort.signal })
+    await until(async () => seen.length === 1)
+    abort.abort("the page was left")
+    expect(await asked.catch((error) => error)).toBe("the page was left")
+    expect(seen).toHaveLength(1)
   })
 
   test("takes a 204 for what it is where a gateway gives it a media type, as Amazon's does", async () => {
@@ -376,6 +452,27 @@ describe("an event stream", () => {
     expect([abort.signal.aborted, isLater()]).toEqual([true, false])
   }, 30_000)
 
+  test("has 15 seconds to begin, and then goes on for longer", async () => {
+    const ends = holdTimers(ofAttempts)
+    const { promise: isLater, resolve: later } = Promise.withResolvers<void>()
+    async function* messages() {
+      yield await message("e1")().bytes()
+      await isLater
+      yield await message("e2")().bytes()
+    }
+    answers = [silent, () => new Response(messages(), { headers })]
+    const stream = client().events.stream()
+    const first = stream.next()
+    await until(async () => seen.length === 1)
+    ends[0]?.()
+    expect((await first).value?.id).toBe("e1")
+    for (const end of ends) end()
+    later()
+    expect((await stream.next()).value?.id).toBe("e2")
+    expect(seen).toHaveLength(2)
+    await stream.return(undefined)
+  })
+
   test("ends with a permanent error, and with any error of the first connection", async () => {
     answers = [message("e1"), refuse(401, "auth.unauthorized")]
     await expect(watched(2)).rejects.toThrow("auth.unauthorized")
@@ -423,6 +520,31 @@ describe("polling", () => {
     expect(ended).toBeInstanceOf(WaitedTooLong)
     expect(ended.resource.status).toBe("claiming")
     expect(ended.message).toBe("claim c should become claimed but is still claiming")
+  })
+
+  test.each([
+    ["", [], "no response tells whether the claim is claimed"],
+    [" from then on", [claim("claiming")], "claim c should become claimed but is still claiming"],
+  ])("gives up at its time limit if the service is silent%s", async (_since, before, message) => {
+    const ends = holdTimers((milliseconds) => milliseconds > 30_000)
+    answers = [...before, silent]
+    const ended = waitForClaim(client(), asked, { ...soon, patience_milliseconds: 60_000 }).catch(
+      (error) => error,
+    )
+    await until(async () => seen.length > before.length)
+    ends.at(-1)?.()
+    expect(await ended).toBeInstanceOf(WaitedTooLong)
+    expect((await ended).message).toBe(message)
+  })
+
+  test("waits without a time limit if its patience is endless", async () => {
+    const late = async () => {
+      await Bun.sleep(50)
+      return claim("claimed")()
+    }
+    answers = [late]
+    const endless = { ...soon, patience_milliseconds: Number.POSITIVE_INFINITY }
+    expect((await waitForClaim(client(), asked, endless)).status).toBe("claimed")
   })
 
   test("says which resource did not get there, and of a unit without a chip that it has none", async () => {
