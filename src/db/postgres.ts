@@ -155,7 +155,7 @@ async function runOnce<T>(pool: pg.Pool, work: Work<T>, isolation: Isolation): P
     const begun = sendAhead(client, `begin isolation level ${isolation.replace(" alone", "")}`)
     const ended = await runInScope(work, tx)
     await begun
-    if ("error" in ended) throw causeOf(client, ended.error)
+    if ("error" in ended) throw ended.error
     await commit(client)
     runCallbacks(ended.callbacks)
     return ended.value
@@ -227,11 +227,12 @@ async function onConnection<T>(
 ): Promise<T> {
   const client = await connect(pool)
   client.on("error", ignoreBrokenConnection)
+  refusals.delete(client)
   let broken: Error | undefined
   try {
     return await work(client, transactionOn(client))
   } catch (error) {
-    const cause = driverError(error)
+    const cause = causeOf(client, driverError(error))
     if (isLost(cause)) broken = cause as Error
     else
       await client.query("rollback").catch((failure: Error) => {
@@ -295,7 +296,7 @@ function rowsOf(client: pg.PoolClient): RunStatement {
       const result = await client.query({ text, name, values: params, ...shape })
       return result.rows as unknown[][]
     } catch (error) {
-      if (codeOf(error) !== transactionAborted) refusals.set(client, error)
+      if (!isAftermath(client, error)) refusals.set(client, error)
       throw error
     }
   }
@@ -304,11 +305,23 @@ function rowsOf(client: pg.PoolClient): RunStatement {
 /** 25P02 in_failed_sql_transaction: an earlier statement failed, and its error is the one that matters. */
 const transactionAborted = "25P02"
 
-/** The error of the last failed statement, by connection. */
-const refusals = new WeakMap<object, unknown>()
+/** 26000 invalid_sql_statement_name: no statement of that name is prepared. */
+const unprepared = "26000"
+
+/** The error of the last statement that failed in a connection's present work. */
+const refusals = new WeakMap<pg.PoolClient, unknown>()
+
+/**
+ * Returns whether a statement failed only because one before it had. When preparing one fails, the driver may already
+ * have sent others of the same name, as if it were prepared.
+ */
+function isAftermath(client: pg.PoolClient, error: unknown): boolean {
+  const code = codeOf(error)
+  return code === transactionAborted || (code === unprepared && refusals.has(client))
+}
 
 function causeOf(client: pg.PoolClient, error: unknown): unknown {
-  return codeOf(driverError(error)) === transactionAborted ? (refusals.get(client) ?? error) : error
+  return isAftermath(client, error) ? (refusals.get(client) ?? error) : error
 }
 
 const timestamptz = 1184

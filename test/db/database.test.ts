@@ -1106,6 +1106,46 @@ describe("a Postgres server", () => {
     )
   })
 
+  test("behind a pooler in transaction mode is unavailable also to transactions after one that failed", async () => {
+    const db = databases.open(await databases.newDatabase())
+    const named = { text: "select 1", name: "one" }
+    const loses = "Postgres loses the prepared statements (26000) of its session"
+    for (const isolation of isolations) {
+      const failing = db.transaction(async (tx) => await tx.ask({ text: "select 1 / 0" }, []))
+      await expect(failing).rejects.toMatchObject({ code: "22012" })
+      await db.read.ask(named, [])
+      await db.read.ask({ text: "deallocate all" }, [])
+      const asking = db.transaction(async (tx) => await tx.ask(named, []), isolation)
+      await expect(asking).rejects.toThrow(loses)
+    }
+  })
+
+  test("executes the transactions of a group whose statements it did not prepare because another's had failed", async () => {
+    const { db } = await openCounters(databases)
+    await add(db, "a", 1)
+    const failed = Promise.withResolvers<void>()
+    const unprepared = Promise.withResolvers<void>()
+    const named = { text: "select value from counters", name: "values" }
+    /** Sends its statement right after another one, and returns what it read. */
+    const askAfter = (another: Promise<void>, sent?: () => void) =>
+      db.transaction(async (tx) => {
+        await another
+        const answer = tx.ask(named, [])
+        sent?.()
+        return await answer
+      }, "read committed")
+    const outcomes = await Promise.allSettled([
+      askAfter(unprepared.promise),
+      askAfter(failed.promise, unprepared.resolve),
+      db.transaction(async (tx) => {
+        const answer = tx.ask({ text: "insert into counters values ('a', 2)" }, [])
+        failed.resolve()
+        await answer
+      }, "read committed"),
+    ])
+    expect(outcomes).toMatchObject([{ value: [["1"]] }, { value: [["1"]] }, { reason: { code: "23505" } }])
+  })
+
   test("behind a pooler that resets the session's time zone is rejected", async () => {
     const db = databases.open(await databases.newDatabase())
     const told = db.transaction(async (tx) => {
