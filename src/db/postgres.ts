@@ -226,8 +226,10 @@ async function onConnection<T>(
   work: (client: pg.PoolClient, tx: Queries) => Promise<T>,
 ): Promise<T> {
   const client = await connect(pool)
-  client.on("error", ignoreBrokenConnection)
   refusals.delete(client)
+  // Postgres may end a session between two statements. The next one then fails without a code.
+  const remember = (error: Error) => rememberRefusal(client, error)
+  client.on("error", remember)
   let broken: Error | undefined
   try {
     return await work(client, transactionOn(client))
@@ -240,7 +242,7 @@ async function onConnection<T>(
       })
     throw cause
   } finally {
-    client.off("error", ignoreBrokenConnection)
+    client.off("error", remember)
     client.release(broken)
   }
 }
@@ -286,7 +288,7 @@ function transactionOn(client: pg.PoolClient): Queries {
 
 const transactions = new WeakMap<pg.PoolClient, Queries>()
 
-/** Ignores an error that would end the process without a listener: the next statement fails and the pool reconnects. */
+/** Ignores an error that would end the process without a listener: the pool reconnects. */
 function ignoreBrokenConnection(): void {}
 
 function rowsOf(client: pg.PoolClient): RunStatement {
@@ -296,7 +298,7 @@ function rowsOf(client: pg.PoolClient): RunStatement {
       const result = await client.query({ text, name, values: params, ...shape })
       return result.rows as unknown[][]
     } catch (error) {
-      if (!isAftermath(client, error)) refusals.set(client, error)
+      rememberRefusal(client, error)
       throw error
     }
   }
@@ -308,16 +310,23 @@ const transactionAborted = "25P02"
 /** 26000 invalid_sql_statement_name: no statement of that name is prepared. */
 const unprepared = "26000"
 
-/** The error of the last statement that failed in a connection's present work. */
+/** The last error of a connection's present work that did not merely follow from another. */
 const refusals = new WeakMap<pg.PoolClient, unknown>()
 
+function rememberRefusal(client: pg.PoolClient, error: unknown): void {
+  if (!isAftermath(client, error)) refusals.set(client, error)
+}
+
 /**
- * Returns whether a statement failed only because one before it had. When preparing one fails, the driver may already
- * have sent others of the same name, as if it were prepared.
+ * Returns whether an error only follows from the one before it. When preparing a statement fails, the driver may
+ * already have sent others of the same name, as if it were prepared. What must be repeated was rolled back, so nothing
+ * is in doubt if the connection is lost after it.
  */
 function isAftermath(client: pg.PoolClient, error: unknown): boolean {
   const code = codeOf(error)
-  return code === transactionAborted || (code === unprepared && refusals.has(client))
+  if (code === transactionAborted) return true
+  if (code === unprepared) return refusals.has(client)
+  return isLost(error) && mustRepeat(refusals.get(client))
 }
 
 function causeOf(client: pg.PoolClient, error: unknown): unknown {
