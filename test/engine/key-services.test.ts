@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, describe, expect, jest, mock, test } from "bun:test"
 import {
   type Hex,
   hashMessage,
@@ -19,6 +19,7 @@ import {
   type KeyService,
   keyServiceAccount,
   SignerUnavailable,
+  untilUnavailable,
 } from "../../src/engine/chain/key-services/key-service-account.ts"
 import { openSignerAccounts } from "../../src/engine/chain/signers.ts"
 import { type FakeKeyService, startAwsKms, startGcpKms } from "../harness/key-services.ts"
@@ -141,6 +142,15 @@ test("a key service that stays silent is not waited for for ever", async () => {
   jest.advanceTimersByTime(20_000)
   jest.useRealTimers()
   expect(await signed).toBe(`the key service of ${address} did not sign: it has not answered for 20 s`)
+})
+
+test("a round of a lane asks a key service no more once it has failed", async () => {
+  const service = await awsKeyService("alias/issuing")
+  const sign = mock(() => Promise.reject(new Error("throttled")))
+  const account = untilUnavailable(await keyServiceAccount({ ...service, sign }))
+  for (let each = 0; each < 2; each++)
+    await expect(account.signTransaction(transaction)).rejects.toThrow("did not sign: throttled")
+  expect(sign).toHaveBeenCalledTimes(1)
 })
 
 describe("an invalid DER signature", () => {

@@ -29,6 +29,7 @@ test("a key service that does not sign is asked once in a round, holds back no r
     expect(asked).toHaveLength(round)
     expect((await issuingLane(hand)).reason).toContain("the key service did not sign")
     await hand.mine()
+    late.push(await pairedUnit(hand, id))
   }
   expect(await statusOf(hand, early)).toBe("active")
   expect(

@@ -559,6 +559,65 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "if the factory has no code" },
   },
   {
+    name: "what cannot be signed takes a nonce all the same",
+    file: lane,
+    replace: [["&& !(before.failure instanceof SignerUnavailable)", ""]],
+    noticed_by: {
+      file: "test/engine/silent-key-services.test.ts",
+      test: "a key service that does not sign is asked once in a round, holds back no result, and costs one nonce",
+    },
+  },
+  {
+    name: "a key service that does not sign is asked again for each transaction",
+    file: "src/engine/chain/key-services/key-service-account.ts",
+    replace: [["if (error instanceof SignerUnavailable) unavailable = error", ""]],
+    noticed_by: {
+      file: "test/engine/key-services.test.ts",
+      test: "a round of a lane asks a key service no more once it has failed",
+    },
+  },
+  {
+    name: "a key service that does not sign ends the round before it gives results",
+    file: sendEffects,
+    replace: [
+      [
+        "await attempt(lane, transaction, () => sendFirst(lane, transaction))",
+        "await sendFirst(lane, transaction)",
+      ],
+    ],
+    noticed_by: {
+      file: "test/engine/silent-key-services.test.ts",
+      test: "a key service that does not sign is asked once in a round, holds back no result, and costs one nonce",
+    },
+  },
+  {
+    name: "what an error of a contract names is fetched",
+    file: "src/engine/chain/rpc.ts",
+    replace: [["ccipRead: false", "ccipRead: undefined"]],
+    noticed_by: {
+      file: "test/engine/providers.test.ts",
+      test: "a provider cannot make the service fetch a URL or read a file by an error that names it",
+    },
+  },
+  {
+    name: "a provider's redirects are followed",
+    file: "src/engine/chain/endpoint.ts",
+    replace: [[', redirect: "manual" })', " })"]],
+    noticed_by: {
+      file: "test/engine/providers.test.ts",
+      test: "a redirect of a provider is not followed",
+    },
+  },
+  {
+    name: "a lane without its key takes back the nonces of a restored back-up",
+    file: "src/engine/lanes/without-key.ts",
+    replace: [["and(isNull(lanes.restored_at), gt(lanes.next_nonce, nonce))", "gt(lanes.next_nonce, nonce)"]],
+    noticed_by: {
+      file: "test/engine/lane-rows.test.ts",
+      test: "leaves the next nonce as it is if that is",
+    },
+  },
+  {
     name: "a lane with nothing to do looks all the same",
     file: lane,
     replace: [["!(await hasWork(lane.context.db.read, row.id))", "lane.memory === null"]],
