@@ -43,7 +43,7 @@ export function createEvents(ask: Ask): Events {
           const init: RequestInit = signal ? { headers, signal } : { headers }
           const response = await ask(`/v1/events/stream?${search(query)}`, init)
           wasOpen = true
-          for await (const { id, data } of messagesOf(response)) {
+          for await (const { id, data } of messagesOf(response, signal)) {
             last = id ?? last
             failures = 0
             if (data !== null) yield JSON.parse(data) as Event
@@ -82,11 +82,14 @@ const silent = () => new Error("the stream fell silent")
 type Message = { id: string | null; data: string | null }
 
 /** Each message of a stream of server-sent events (HTML Living Standard, 9.2.6). */
-async function* messagesOf(response: Response): AsyncGenerator<Message> {
+async function* messagesOf(response: Response, signal?: AbortSignal): AsyncGenerator<Message> {
   const reader = response.body?.getReader()
   if (!reader) return
   const decoder = new TextDecoder()
   let rest = ""
+  // Node may collect a request's own signal as garbage while the body is read; then aborting it ends nothing.
+  const end = () => void reader.cancel().catch(() => {})
+  signal?.addEventListener("abort", end)
   try {
     for (;;) {
       const { value, done } = await inTime(reader.read(), silenceMilliseconds, silent)
@@ -99,6 +102,7 @@ async function* messagesOf(response: Response): AsyncGenerator<Message> {
       }
     }
   } finally {
+    signal?.removeEventListener("abort", end)
     await reader.cancel().catch(() => {})
   }
 }

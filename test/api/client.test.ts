@@ -452,6 +452,20 @@ describe("an event stream", () => {
     expect([abort.signal.aborted, isLater()]).toEqual([true, false])
   }, 30_000)
 
+  test("ends when it is aborted also where the runtime no longer passes that on to its body", async () => {
+    const said = new TextEncoder().encode('id: e1\ndata: {"id":"e1"}\n\n')
+    const deaf = async () =>
+      new Response(new ReadableStream({ start: (body) => body.enqueue(said) }), { headers })
+    const abort = new AbortController()
+    const api = createClient({ base_url: baseUrl(), token: "t", fetch: deaf })
+    const ids: string[] = []
+    for await (const { id } of api.events.stream({}, { signal: abort.signal })) {
+      ids.push(id)
+      abort.abort()
+    }
+    expect(ids).toEqual(["e1"])
+  })
+
   test("has 15 seconds to begin, and then goes on for longer", async () => {
     const ends = holdTimers(ofAttempts)
     const { promise: isLater, resolve: later } = Promise.withResolvers<void>()
