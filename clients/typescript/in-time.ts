@@ -15,7 +15,7 @@ export async function inTime<T>(promise: Promise<T>, milliseconds: number, late:
 const longestTimerMilliseconds = 2 ** 31 - 1
 
 /** One of several attempts, with a signal of its own. */
-export type Attempt = {
+type Attempt = {
   signal: AbortSignal
   abort(): void
   /** From then on, the caller's signal does not abort it any more. */

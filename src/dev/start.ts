@@ -61,17 +61,19 @@ export async function startDev(given: Environment, parts: DevParts) {
   }
   try {
     let isAwaited = async () => true
+    const left = readDevEnvironment(folder)
+    const kept = keptService(folder)
     const environment = await withFreePort(given)
     const chain = await startDevChain({
       folder,
       port: integerFrom(environment, "DEV_CHAIN_PORT", 8545, 0, 65_535),
       isAwaited: () => isAwaited(),
       metadata_base_url: metadataBaseUrl(environment),
-      last_metadata_base_url: readDevEnvironment(folder).METADATA_BASE_URL,
+      last_metadata_base_url: left.METADATA_BASE_URL,
     })
     closers.push(chain.stop)
 
-    const settings = settingsFor(folder, chain, environment)
+    const settings = settingsFor(folder, chain, { environment, left })
     const config = loadConfig({ ...environment, ...settings })
     const leave = () => leaveEnvironment(folder, settings, config, environment)
     // A new secret is saved before anything is sealed under it; a saved one is replaced only once the database has
@@ -90,12 +92,12 @@ export async function startDev(given: Environment, parts: DevParts) {
     const operator = await parts.startOperatorPort(world)
     closers.push(operator.stop)
 
-    const seeded = await seed(world.context, folder, chain, server.base_url)
+    const seeded = await seed(world.context, kept, chain, server.base_url)
     const { docs_url } = config
     const shop = startShop({ ...seeded, api_base_url: server.base_url, docs_url }, config.port + 1)
     closers.push(shop.stop)
     const service = { ...seeded, operator_url: operator.url, shop_url: shop.shop_url }
-    await registerShop(world.context, service, keptService(folder)?.shop_url)
+    await registerShop(world.context, service, kept?.shop_url)
     // Whoever waits for dev.json may have removed it; the copy still names the organization and its key.
     for (const name of ["dev.kept.json", "dev.json"]) writeDocument(join(folder, name), service)
     return { service, folder, stop }
@@ -114,17 +116,18 @@ const openEffects = query((db) =>
 )
 
 /** Variables that follow from the chain and the folder. */
-function settingsFor(folder: string, chain: DevChain, environment: Environment): Record<string, string> {
+function settingsFor(
+  folder: string,
+  chain: DevChain,
+  { environment, left }: { environment: Environment; left: Environment },
+): Record<string, string> {
   const chainsFile = join(folder, "chains.json")
   writeDocument(chainsFile, chainsFor(chain))
   return {
     CHAINS: chainsFile,
     SIGNER_KEYS: chain.signer_keys.join(","),
     AUTHORIZER_KEY: chain.authorizer_key,
-    SERVICE_SECRET:
-      environment.SERVICE_SECRET ||
-      readDevEnvironment(folder).SERVICE_SECRET ||
-      randomBytes(32).toString("hex"),
+    SERVICE_SECRET: environment.SERVICE_SECRET || left.SERVICE_SECRET || randomBytes(32).toString("hex"),
   }
 }
 
@@ -151,23 +154,22 @@ function leaveEnvironment(
 /** Creates the demo organization once; later its keys are read from `dev.json`, or replaced if they were revoked. */
 async function seed(
   context: Context,
-  folder: string,
+  kept: DevService | null,
   chain: DevChain,
   baseUrl: string,
 ): Promise<Omit<DevService, "operator_url" | "shop_url">> {
-  const organization_id = (await keptOrganization(context, folder)) ?? (await newOrganization(context, chain))
+  const organization_id = (await keptOrganization(context, kept)) ?? (await newOrganization(context, chain))
   return {
     base_url: baseUrl,
     organization_id,
-    api_key: await apiKeyOf(context, organization_id, keptService(folder)?.api_key),
+    api_key: await apiKeyOf(context, organization_id, kept?.api_key),
     publishable_key: await publishableKeyOf(context, organization_id),
     chain: { id: chain.chain_id, rpc_url: chain.rpc_url },
     wallets: chain.wallets,
   }
 }
 
-async function keptOrganization(context: Context, folder: string): Promise<string | null> {
-  const kept = keptService(folder)
+async function keptOrganization(context: Context, kept: DevService | null): Promise<string | null> {
   if (!kept) return null
   const [organization] = await context.db.read
     .select({ id: organizations.id })

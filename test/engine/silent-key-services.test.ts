@@ -1,16 +1,8 @@
 import { expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
-import { units } from "../../src/db/schema.ts"
 import { SignerUnavailable } from "../../src/engine/chain/key-services/key-service-account.ts"
 import type { Lane } from "../../src/engine/lanes/held-lane.ts"
-import {
-  activeCollection,
-  type ByHand,
-  issuingLane,
-  openForEachTest,
-  pairedUnit,
-  tickOf,
-} from "../harness/by-hand.ts"
+import { activeCollection, issuingLane, openForEachTest, pairedUnit, tickOf } from "../harness/by-hand.ts"
+import { unitRowOf } from "../harness/unit-rows.ts"
 
 const open = openForEachTest()
 
@@ -22,6 +14,7 @@ test("a key service that does not sign is asked once in a round, holds back no r
   await hand.mine(2)
 
   const [, issuing] = hand.lanes
+  const statusOf = async (unit: string) => (await unitRowOf(hand.world.context.db.read, unit)).token_status
   const { lane, asked } = withoutAnswer(issuing)
   const late = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
   for (let round = 1; round <= 3; round++) {
@@ -31,13 +24,13 @@ test("a key service that does not sign is asked once in a round, holds back no r
     await hand.mine()
     late.push(await pairedUnit(hand, id))
   }
-  expect(await statusOf(hand, early)).toBe("active")
+  expect(await statusOf(early)).toBe("active")
   expect(
     (await hand.transactionsOf("issueUnit")).filter(({ status }) => status === "allocated"),
   ).toHaveLength(1)
 
   await hand.settle()
-  for (const unit of late) expect(await statusOf(hand, unit)).toBe("active")
+  for (const unit of late) expect(await statusOf(unit)).toBe("active")
   expect((await issuingLane(hand)).reason).toBeNull()
 })
 
@@ -49,9 +42,4 @@ function withoutAnswer(lane: Lane) {
   }
   const account = { ...lane.signer.account, signTransaction } as Lane["signer"]["account"]
   return { lane: { ...lane, signer: { ...lane.signer, account } }, asked }
-}
-
-async function statusOf({ world }: ByHand, unitId: string): Promise<string | undefined> {
-  const [unit] = await world.context.db.read.select().from(units).where(eq(units.id, unitId))
-  return unit?.token_status
 }

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { AsyncLocalStorage } from "node:async_hooks"
-import { openDatabase } from "../../src/db/open.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { numberEvents } from "../../src/engine/events/numbering.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
@@ -11,6 +10,7 @@ import { createTap, createTestTap } from "../../src/resources/taps/service.ts"
 import { engines } from "../harness/engines.ts"
 import {
   activeCollection,
+  besideOf,
   createCaller,
   importedChip,
   newUnit,
@@ -30,7 +30,7 @@ describe.each(engines.filter(({ name }) => name === "postgres"))(
     let beside: Context
     beforeAll(async () => {
       service = await openService(engine)
-      beside = { ...service.context, db: openDatabase(service.database_url) }
+      beside = besideOf(service)
       caller = await createCaller(service)
     })
     afterAll(async () => {

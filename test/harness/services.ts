@@ -44,6 +44,11 @@ export type TestService = {
 export const chainId = 31_337
 const laneId = "issuance"
 
+/** The same service as another process sees it. Its `db` has to be closed. */
+export function besideOf({ context, database_url }: TestService & { database_url: string }): Context {
+  return { ...context, db: openDatabase(database_url) }
+}
+
 /** Starts the database engine and the services on a new database. */
 export async function openService(engine: Engine): Promise<TestService & { database_url: string }> {
   const folder = mkdtempSync(join(tmpdir(), "service-api-"))

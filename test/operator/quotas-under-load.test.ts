@@ -2,7 +2,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { AsyncLocalStorage } from "node:async_hooks"
 import pg from "pg"
 import type { Database } from "../../src/db/database.ts"
-import { openDatabase } from "../../src/db/open.ts"
 import type { CollectionRow } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { World } from "../../src/engine/world.ts"
@@ -17,6 +16,7 @@ import { createUnit } from "../../src/resources/units/service.ts"
 import { engines } from "../harness/engines.ts"
 import {
   activeCollection,
+  besideOf,
   createCaller,
   openService,
   pairedTestChip,
@@ -32,7 +32,7 @@ describe.each(engines.filter(({ name }) => name === "postgres"))("on $name, `quo
   let beside: Context
   beforeAll(async () => {
     service = await openService(engine)
-    beside = { ...service.context, db: openDatabase(service.database_url) }
+    beside = besideOf(service)
   })
   beforeEach(async () => {
     caller = await createCaller(service, { quota_taps_per_month: 9 })

@@ -202,8 +202,8 @@ async function hold(
   }
   const limits = limitsNow(chain, memory, head)
   const account = signer.account && untilUnavailable(signer.account)
-  const held = { context, chain, signer: { ...signer, account }, jobs, checkpoint, lease }
-  return { ...held, head, used_nonces, market, limits }
+  const own = { ...signer, account }
+  return { context, chain, signer: own, jobs, checkpoint, lease, head, used_nonces, market, limits }
 }
 
 async function usedNonces({ chain, signer: { address } }: Pick<Lane, "chain" | "signer">): Promise<number> {

@@ -43,7 +43,9 @@ export function consolePages(context: Context): Hono {
   const health = createHealth(context)
   const drawings = new Map<MachineName, Promise<string>>()
   const drawing = (machine: MachineName) => {
-    const drawn = drawings.get(machine) ?? drawingOf(machine)
+    const known = drawings.get(machine)
+    if (known) return known
+    const drawn = drawingOf(machine)
     drawings.set(machine, drawn)
     drawn.catch(() => drawings.delete(machine))
     return drawn

@@ -253,6 +253,7 @@ async function readChain(connected: ConnectedChain, gauges: Gauges): Promise<voi
   const chain = String(chain_id)
   const client = createQuickClient(config)
   const begin = performance.now()
+  let answered = false
   try {
     const [head, ...balances] = await within(
       Promise.all([client.getBlockNumber(), ...signers.map(({ address }) => client.getBalance({ address }))]),
@@ -262,12 +263,10 @@ async function readChain(connected: ConnectedChain, gauges: Gauges): Promise<voi
     gauges.chain_head.set({ chain }, Number(head))
     for (const [index, { lane_id }] of signers.entries())
       gauges.lane_balance.set({ lane: lane_id }, Number(balances[index]) / 10 ** config.coin_decimals)
-    gauges.chain_up.set({ chain }, 1)
-    readProviders(connected, { answered: true }, gauges)
-  } catch {
-    gauges.chain_up.set({ chain }, 0)
-    readProviders(connected, { answered: false }, gauges)
-  }
+    answered = true
+  } catch {}
+  gauges.chain_up.set({ chain }, Number(answered))
+  readProviders(connected, answered, gauges)
   gauges.chain_seconds.set({ chain }, (performance.now() - begin) / 1000)
 }
 
@@ -278,11 +277,7 @@ const patienceMilliseconds = 3_000
  * Each provider as this process knows it. A process without work asks them nothing, so it asks all of several here, for
  * the next reading; of a single one it knows whether the chain has just `answered`.
  */
-function readProviders(
-  { chain_id, providers }: ConnectedChain,
-  { answered }: { answered: boolean },
-  gauges: Gauges,
-): void {
+function readProviders({ chain_id, providers }: ConnectedChain, answered: boolean, gauges: Gauges): void {
   providers.rankWhenDue()
   const health = providers.health()
   for (const each of health) {
