@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { dataDirOf, type Environment } from "../platform/config.ts"
 import { ConfigError } from "../platform/config-error.ts"
@@ -29,11 +29,6 @@ export function readDevEnvironment(dataDir: string): Environment {
       `${path} must be an object of strings: start the dev service again, and it rewrites the file`,
     )
   return document as Environment
-}
-
-/** Whether a dev service left a file. */
-export function hasDevEnvironment(dataDir: string): boolean {
-  return existsSync(join(dataDir, fileName))
 }
 
 /** Writes a dev service's variables, secrets included, readable by its owner only, completely or not at all. */

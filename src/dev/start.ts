@@ -29,7 +29,7 @@ import { mostOrigins } from "../resources/settings/model.ts"
 import { getCorsOrigins, replaceCorsOrigins } from "../resources/settings/service.ts"
 import { chainsFor, type DevChain, startDevChain } from "./chain.ts"
 import { lockFolder } from "./data-lock.ts"
-import { hasDevEnvironment, readDevEnvironment, writeDevEnvironment } from "./environment.ts"
+import { readDevEnvironment, writeDevEnvironment } from "./environment.ts"
 import { startShop } from "./shop.ts"
 
 /** What a running development service leaves in `DATA_DIR/dev.json` for the demo, tests and people. */
@@ -73,12 +73,13 @@ export async function startDev(given: Environment, parts: DevParts) {
     })
     closers.push(chain.stop)
 
-    const settings = settingsFor(folder, chain, { environment, left })
+    const secret = environment.SERVICE_SECRET || left.SERVICE_SECRET || randomBytes(32).toString("hex")
+    const settings = settingsFor(folder, chain, secret)
     const config = loadConfig({ ...environment, ...settings })
     const leave = () => leaveEnvironment(folder, settings, config, environment)
     // A new secret is saved before anything is sealed under it; a saved one is replaced only once the database has
     // taken the next.
-    if (!hasDevEnvironment(folder)) leave()
+    if (!left.SERVICE_SECRET) leave()
     const world = await openWorld(config, tell)
     closers.push(world.close)
     leave()
@@ -116,18 +117,14 @@ const openEffects = query((db) =>
 )
 
 /** Variables that follow from the chain and the folder. */
-function settingsFor(
-  folder: string,
-  chain: DevChain,
-  { environment, left }: { environment: Environment; left: Environment },
-): Record<string, string> {
+function settingsFor(folder: string, chain: DevChain, secret: string): Record<string, string> {
   const chainsFile = join(folder, "chains.json")
   writeDocument(chainsFile, chainsFor(chain))
   return {
     CHAINS: chainsFile,
     SIGNER_KEYS: chain.signer_keys.join(","),
     AUTHORIZER_KEY: chain.authorizer_key,
-    SERVICE_SECRET: environment.SERVICE_SECRET || left.SERVICE_SECRET || randomBytes(32).toString("hex"),
+    SERVICE_SECRET: secret,
   }
 }
 

@@ -11,6 +11,7 @@ import {
   outwaitNewestBlock,
   pairedUnit,
 } from "../harness/by-hand.ts"
+import { unitRowOf } from "../harness/unit-rows.ts"
 
 // Fairness, measured in blocks with one round of each lane per block; bench/turns.ts measures larger numbers.
 
@@ -43,8 +44,7 @@ test("a collection whose lost serials no provider can tell does not delay the is
     const { id } = await activeCollection(hand)
     const { unit_id } = await issuedUnit(hand)
     const { read } = hand.world.context.db
-    const [lost] = await read.select().from(units).where(eq(units.id, unit_id))
-    const collection_id = lost?.collection_id as string
+    const collection_id = (await unitRowOf(read, unit_id)).collection_id as string
     // As if a back-up older than the issuance had been restored.
     await hand.turn(async ({ tx }) => {
       await tx.update(units).set({ token_status: "pending", serial: null }).where(eq(units.id, unit_id))
@@ -68,8 +68,8 @@ test("a collection whose lost serials no provider can tell does not delay the is
 async function blocksOfIssuance(hand: ByHand, collection_id: string): Promise<number> {
   const unit_id = await pairedUnit(hand, collection_id)
   return await blocksUntil(hand, async () => {
-    const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
-    return unit?.token_status === "active"
+    const unit = await unitRowOf(hand.world.context.db.read, unit_id)
+    return unit.token_status === "active"
   })
 }
 

@@ -31,6 +31,7 @@ import {
   openService,
   type TestService,
 } from "../harness/services.ts"
+import { unitRowOf } from "../harness/unit-rows.ts"
 
 describe.each(engines)("serials found on the chain, on $name", (engine) => {
   let service: TestService
@@ -147,8 +148,8 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
         .where(and(eq(foundSerials.collection_id, collection.id), eq(foundSerials.serial, 4))),
     )
     await writeNext([second])
-    const [unit] = await read().select().from(units).where(eq(units.id, next.id))
-    expect(unit?.serial).toBe(5)
+    const unit = await unitRowOf(read(), next.id)
+    expect(unit.serial).toBe(5)
   })
 
   test.each([
@@ -200,7 +201,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
       await settleEffect(turn, effect.id, result)
       await issueUnits.afterwards?.(turn, mined, [result])
     })
-    const [row] = await read().select().from(units).where(eq(units.id, unit.id))
+    const row = await unitRowOf(read(), unit.id)
     expect(row).toMatchObject({ serial: 1, token_status: "active", claimed: true, owner, owner_block: 7 })
   })
 
@@ -234,7 +235,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
       await settleEffect(turn, effect.id, { output: { serial: 1, transaction_hash: "0x01" } })
       await takeFoundOwners(turn, collection.id, [{ unit_id: unit.id, serial: 1 }])
     })
-    const [row] = await read().select().from(units).where(eq(units.id, unit.id))
+    const row = await unitRowOf(read(), unit.id)
     expect(row).toMatchObject({ claimed: true, owner, owner_block: 8 })
   })
 })

@@ -4,14 +4,7 @@ import { join } from "node:path"
 import { and, eq } from "drizzle-orm"
 import { type Address, encodeDeployData, encodeFunctionData, getContractAddress, type Hex } from "viem"
 import { createApp } from "../../src/api/app.ts"
-import {
-  type CollectionRow,
-  chipReplacements,
-  claims,
-  collections,
-  effects,
-  units,
-} from "../../src/db/schema.ts"
+import { type CollectionRow, chipReplacements, claims, collections, effects } from "../../src/db/schema.ts"
 import { roleFaults } from "../../src/engine/chain/check-roles.ts"
 import { firstFactoryAbi, firstFactoryBytecode } from "../../src/engine/chain/first-contracts.generated.ts"
 import { learnGenerations } from "../../src/engine/chain/learn-generations.ts"
@@ -32,6 +25,7 @@ import { startWorkers } from "../../workers/start.ts"
 import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
 import { type Blocks, mineSteadily } from "../harness/blocks.ts"
 import { anotherUnit, issuedUnit, type RunningWorkers, until } from "../harness/engine.ts"
+import { unitRowOf } from "../harness/unit-rows.ts"
 
 // A chain with collections of a first-generation factory, which a current factory then replaces in CHAINS.
 
@@ -283,9 +277,8 @@ function workOn(world: World): RunningWorkers {
   return { stage, context, workers: startWorkers(world), blocks, caller, turn, close: async () => {} }
 }
 
-async function serialOf(unitId: string): Promise<number | null | undefined> {
-  const [row] = await stage.world.context.db.read.select().from(units).where(eq(units.id, unitId))
-  return row?.serial
+async function serialOf(unitId: string): Promise<number | null> {
+  return (await unitRowOf(stage.world.context.db.read, unitId)).serial
 }
 
 async function relay({ context, turn }: RunningWorkers, unit_id: string): Promise<void> {

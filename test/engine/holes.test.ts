@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
 import { type Hex, parseEventLogs } from "viem"
-import { collections, lanes, type UnitRow, units } from "../../src/db/schema.ts"
+import { collections, lanes, type UnitRow } from "../../src/db/schema.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
@@ -15,6 +14,7 @@ import {
   openByHand,
   pairedUnit,
 } from "../harness/by-hand.ts"
+import { unitRowOf } from "../harness/unit-rows.ts"
 
 let hand: ByHand
 afterEach(() => hand.close())
@@ -195,9 +195,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 }
 
 async function unitOf(id: string): Promise<UnitRow> {
-  const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, id))
-  if (!unit) throw new Error(`there is a unit ${id}`)
-  return unit
+  return await unitRowOf(hand.world.context.db.read, id)
 }
 
 async function drop(hashes: Hex[]): Promise<void> {

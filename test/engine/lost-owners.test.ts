@@ -160,7 +160,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     }
     const chain = { chain_id, rpc: { readContract } } as never as ConnectedChain
     await askOwnersAnew(context, chain, null, { safe: 80n, deepest: headerAt(89n) })
-    const [unit] = await context.db.read.select().from(units).where(eq(units.id, unit_id))
-    expect([unit?.owner, unit?.owner_block]).toEqual([since, 96])
+    const unit = await unitRowOf(context.db.read, unit_id)
+    expect([unit.owner, unit.owner_block]).toEqual([since, 96])
   })
 })

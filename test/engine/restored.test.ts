@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { lanes, transactionAttempts, units } from "../../src/db/schema.ts"
+import { lanes, transactionAttempts } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
@@ -16,7 +15,7 @@ import {
   outwaitNewestBlock,
   pairedUnit,
 } from "../harness/by-hand.ts"
-import { chipRowOf } from "../harness/unit-rows.ts"
+import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 
 const depths = { confirmation_depth: 2, finality_depth: 6 }
 
@@ -38,7 +37,7 @@ describe("after operator restored has been run", () => {
     await client.dropTransaction({ hash })
     await hand.turn(noteRestored)
     await settleAll()
-    const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
+    const unit = await unitRowOf(hand.world.context.db.read, unit_id)
     expect(unit).toMatchObject({ token_status: "active", serial: 1 })
     expect(await chipsOnChain(address)).toEqual([chip_id])
   }, 30_000)

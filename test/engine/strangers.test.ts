@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { claims, transfers, units } from "../../src/db/schema.ts"
+import { claims, transfers } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { createChipReplacement, getChipReplacement } from "../../src/resources/chip-replacements/service.ts"
@@ -10,7 +10,7 @@ import { createTransfer, getTransfer, prepareTransfer } from "../../src/resource
 import { accountAt } from "../faults/stage.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { sessionOf } from "../harness/ownership.ts"
-import { chipRowOf } from "../harness/unit-rows.ts"
+import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 
 // Two wallets on a chain: one belongs to the buyer, the other to someone who stood next to the product and tapped it.
 
@@ -90,10 +90,10 @@ async function tappedUnit(): Promise<Tapped> {
   const unit_id = collection.first ?? (await anotherUnit(running, collection.collection_id))
   collection.first = null
   const { read } = running.context.db
-  const [unit] = await read.select().from(units).where(eq(units.id, unit_id))
+  const { serial } = await unitRowOf(read, unit_id)
   const { chip_id } = await chipRowOf(read, unit_id)
   const session = () => sessionOf(running.caller, chip_id, unit_id)
-  return { unit_id, serial: BigInt(unit?.serial ?? 0), session }
+  return { unit_id, serial: BigInt(serial ?? 0), session }
 }
 
 /** As many claims for the stranger's wallet as one session may leave open. */

@@ -200,8 +200,8 @@ describe("an authorization", () => {
     await hand.mine()
     await watch(hand)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
-    const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
-    expect(unit?.owner).toBe(accountAt(7).address)
+    const unit = await unitRowOf(hand.world.context.db.read, unit_id)
+    expect(unit.owner).toBe(accountAt(7).address)
   }, 30_000)
 
   test("is not used because of a block that another worker has since seen replaced", async () => {
@@ -860,6 +860,7 @@ test("changes are in the order of the chain even if a node returns logs in anoth
   const { unit_id, address } = await issuedUnit(hand)
   await send(hand, await ownClaim(hand, unit_id, 7))
   await hand.mine()
+  await outwaitNewestBlock()
   const last = await hand.chain.headers.follow()
   const reversed = withLogs(hand, async (_query, ask) => (await ask()).toReversed())
   for (const is_final of [true, false]) {
@@ -882,8 +883,8 @@ test("a chain that was never read, as in a restored back-up, is read from its ol
   expect(await read.select().from(chainCursors)).toEqual([])
   await watch(hand)
   expect((await claimNow(hand, claim.id)).status).toBe("claimed")
-  const [unit] = await read.select().from(units).where(eq(units.id, unit_id))
-  expect(unit?.owner).toBe(accountAt(7).address)
+  const unit = await unitRowOf(read, unit_id)
+  expect(unit.owner).toBe(accountAt(7).address)
 }, 30_000)
 
 test("a chain whose oldest collection a reorganization moved lower is read from there on", async () => {
@@ -974,7 +975,7 @@ describe("a serial that only the chain has", () => {
     })
     const unit_id = await pairedUnit(hand, id)
     const { read } = hand.world.context.db
-    const unitNow = async () => (await read.select().from(units).where(eq(units.id, unit_id)))[0]
+    const unitNow = () => unitRowOf(read, unit_id)
     const foundNow = async () =>
       (await read.select().from(foundSerials).where(eq(foundSerials.collection_id, id))).length
     const errorsNow = async () => await read.select().from(effects).where(isNotNull(effects.last_error))

@@ -9,10 +9,10 @@ import { followEvents } from "../../workers/watches/follow-events.ts"
 import { createDeliverer } from "../../workers/webhooks/deliver.ts"
 import { until } from "../harness/engine.ts"
 import { engines } from "../harness/engines.ts"
-import { createCaller, openService, type TestService } from "../harness/services.ts"
+import { createCaller, type OpenService, openService } from "../harness/services.ts"
 
 describe.each(engines)("on $name", (engine) => {
-  let service: TestService & { database_url: string }
+  let service: OpenService
   beforeAll(async () => {
     service = await openService(engine)
   }, 60_000)

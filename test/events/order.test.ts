@@ -9,7 +9,7 @@ import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { eventsAfter } from "../../src/resources/events/service.ts"
 import { engines } from "../harness/engines.ts"
-import { createCaller, openService, type TestService } from "../harness/services.ts"
+import { createCaller, type OpenService, openService } from "../harness/services.ts"
 
 // Sixteen writers in three processes. FEED_EVENTS sets how many events they write: 1000000 takes about 15 minutes.
 
@@ -27,7 +27,7 @@ const kept = Array.from({ length: ofEach }, (_, number) => number).filter(
 )
 
 describe.each(engines)("on $name", (engine) => {
-  let service: TestService & { database_url: string }
+  let service: OpenService
   let caller: Caller
   beforeAll(async () => {
     service = await openService(engine)

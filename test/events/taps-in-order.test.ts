@@ -14,17 +14,17 @@ import {
   createCaller,
   importedChip,
   newUnit,
+  type OpenService,
   openService,
   pair,
   pairedTestChip,
-  type TestService,
 } from "../harness/services.ts"
 
 // A group commit of Postgres may begin before another process changes a chip, and tap that chip afterwards.
 describe.each(engines.filter(({ name }) => name === "postgres"))(
   "on $name, the feed has a tap after",
   (engine) => {
-    let service: TestService & { database_url: string }
+    let service: OpenService
     let caller: Caller
     /** As another process sees the same service. */
     let beside: Context

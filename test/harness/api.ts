@@ -9,12 +9,12 @@ import { issueSessionToken } from "../../src/resources/session-tokens/service.ts
 import { createTap, createTestTap } from "../../src/resources/taps/service.ts"
 import { type Engine, engines } from "./engines.ts"
 import { type ChainSays, contextWithChain } from "./ownership.ts"
-import { createCaller, openService, pairedTestChip, settle, type TestService } from "./services.ts"
+import { createCaller, type OpenService, openService, pairedTestChip, settle } from "./services.ts"
 
 /** The API on a free port, with its own database and a stubbed chain. */
 export type HttpService = {
   /** The services behind the API, for setting things up without HTTP. */
-  behind: TestService & { database_url: string }
+  behind: OpenService
   context: Context
   base_url: string
   chain: ChainSays

@@ -9,7 +9,6 @@ import {
   lanes,
   transactionAttempts,
   transactions,
-  units,
 } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
@@ -30,6 +29,7 @@ import { createOrganization } from "../../src/resources/organizations/service.ts
 import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
 import { accountAt, type Depths, openStage, type Stage, signers } from "../faults/stage.ts"
+import { unitRowOf } from "./unit-rows.ts"
 
 /** A chain and lanes in which nothing happens by itself: the test triggers each block and each round. */
 export type ByHand = {
@@ -154,8 +154,8 @@ export async function issuedUnit(hand: ByHand): Promise<{ unit_id: string; addre
   const { id, address } = await activeCollection(hand)
   const unit_id = await pairedUnit(hand, id)
   await hand.settle()
-  const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
-  if (unit?.token_status !== "active") throw new Error(`the token of unit ${unit_id} is not on the chain`)
+  const unit = await unitRowOf(hand.world.context.db.read, unit_id)
+  if (unit.token_status !== "active") throw new Error(`the token of unit ${unit_id} is not on the chain`)
   return { unit_id, address }
 }
 

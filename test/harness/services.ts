@@ -44,13 +44,16 @@ export type TestService = {
 export const chainId = 31_337
 const laneId = "issuance"
 
+/** Services on a database of their own. */
+export type OpenService = TestService & { database_url: string }
+
 /** The same service as another process sees it. Its `db` has to be closed. */
-export function besideOf({ context, database_url }: TestService & { database_url: string }): Context {
+export function besideOf({ context, database_url }: OpenService): Context {
   return { ...context, db: openDatabase(database_url) }
 }
 
 /** Starts the database engine and the services on a new database. */
-export async function openService(engine: Engine): Promise<TestService & { database_url: string }> {
+export async function openService(engine: Engine): Promise<OpenService> {
   const folder = mkdtempSync(join(tmpdir(), "service-api-"))
   const config = loadConfig({
     SERVICE_SECRET: "a secret of tests that is long enough",

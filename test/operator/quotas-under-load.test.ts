@@ -18,15 +18,15 @@ import {
   activeCollection,
   besideOf,
   createCaller,
+  type OpenService,
   openService,
   pairedTestChip,
-  type TestService,
 } from "../harness/services.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
 
 // Only Postgres lets others commit between two statements of a tap, or makes a command wait for one.
 describe.each(engines.filter(({ name }) => name === "postgres"))("on $name, `quotas set`", (engine) => {
-  let service: TestService & { database_url: string }
+  let service: OpenService
   let caller: Caller
   /** As another process sees the same service. */
   let beside: Context
