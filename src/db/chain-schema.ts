@@ -14,8 +14,12 @@ export const chainCursors = pgTable("chain_cursors", {
    * How far transfers of ownership were followed; null if only a release that did not follow them has read the chain.
    */
   owners_block_number: count().$defaultFn(absent),
+  /** Null from when later blocks were found to be lost until the chain is read again from here on. */
   owners_block_hash: text().$defaultFn(absent),
-  /** The block as of which owners were last queried again after a reorganization; null if they never were. */
+  /**
+   * The block as of which owners were last queried again after a reorganization, or are being queried; null if they
+   * never were.
+   */
   asked_block_number: count().$defaultFn(absent),
   asked_block_hash: text().$defaultFn(absent),
   updated_at: instant().notNull(),

@@ -76,16 +76,16 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     }
     await context.db.transaction((tx) => tx.insert(chainCursors).values(cursorAt99))
     const { read } = context.db
-    const asking = askOwnersAnew(
-      context,
-      overtakenBy({ owners_block_hash: "0x98" }),
-      await readCursor(read, chain_id),
-      { safe: 94n, deepest: headerAt(99n) },
-    )
-    await expect(asking).rejects.toBeInstanceOf(ReadByAnother)
-    const chain = overtakenBy({ asked_block_number: 99, asked_block_hash: "0x98" })
+    const readOn = { owners_block_hash: "0x98" }
+    const askedAgain = (asked_block_hash: string) => ({ asked_block_number: 99, asked_block_hash })
+    for (const change of [readOn, askedAgain("0x97")]) {
+      const cursor = await readCursor(read, chain_id)
+      const above = { safe: 94n, deepest: headerAt(99n) }
+      const asking = askOwnersAnew(context, overtakenBy(change), cursor, above)
+      await expect(asking).rejects.toBeInstanceOf(ReadByAnother)
+    }
     const finding = findLostOwners(
-      { context, chain, deepest: headerAt(99n), isAgreed },
+      { context, chain: overtakenBy(askedAgain("0x98")), deepest: headerAt(99n), isAgreed },
       await readCursor(read, chain_id),
     )
     await expect(finding).rejects.toBeInstanceOf(ReadByAnother)

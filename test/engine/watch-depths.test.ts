@@ -685,6 +685,52 @@ test("a token that moved on a fork that appeared while owners were being queried
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
+test("a token that moved has its new owner even if its provider was on another fork while owners were queried again", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { unit_id } = await claimedUnit(hand)
+  const { transaction } = await ownTransfer(hand, unit_id)
+  await send(hand, { account: 7, transaction })
+  await hand.mine(3)
+  await followAnotherFork(hand)
+  await hand.mine()
+  await watch(hand)
+  const ownerNow = async () => (await unitRowOf(hand.world.context.db.read, unit_id)).owner
+  expect(await ownerNow()).toBe(accountAt(6).address)
+  const newest = await hand.stage.anvil.client.getBlockNumber()
+  await expect(watch(onForkWithoutMove(hand, newest))).rejects.toThrow("the fork is gone")
+  expect(await ownerNow()).toBe(accountAt(7).address)
+  await hand.mine()
+  await watch(hand)
+  expect(await ownerNow()).toBe(accountAt(6).address)
+}, 30_000)
+
+test("a token whose move was undone has its owner even if each worker that queried owners again stopped half-way", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { unit_id } = await claimedUnit(hand)
+  const { transaction } = await ownTransfer(hand, unit_id)
+  await hand.mine(8)
+  await send(hand, { account: 7, transaction })
+  await hand.mine()
+  await followAnotherFork(hand)
+  await hand.mine()
+  const newest = await hand.stage.anvil.client.getBlock()
+  const stopped = withLogs(hand, async ({ blockHash }, ask) => {
+    if (blockHash === newest.hash) throw new ChainUnreachable("no logs")
+    return await ask()
+  })
+  await expect(watch(stopped)).rejects.toThrow("no logs")
+  const ownerNow = async () => (await unitRowOf(hand.world.context.db.read, unit_id)).owner
+  expect(await ownerNow()).toBe(accountAt(6).address)
+  await undoBlocks(hand, 3)
+  await hand.mine()
+  const readContract = () => Promise.reject(new ChainUnreachable("no state"))
+  const silent = { ...hand.chain, rpc: { ...hand.chain.rpc, readContract } as never }
+  await expect(watch({ ...hand, chain: silent })).rejects.toThrow("no state")
+  await hand.mine()
+  await watch(hand)
+  expect(await ownerNow()).toBe(accountAt(7).address)
+}, 30_000)
+
 test("a unit whose claim a reorganization undid can be claimed again, even if a node on the previous fork is asked for its owner", async () => {
   const hand = await open({ confirmation_depth: 2, finality_depth: 6 })
   const { client } = hand.stage.anvil
@@ -1031,6 +1077,32 @@ function tornApart(hand: ByHand): ByHand {
   const { chain } = hand
   const blockHashes = async (block: bigint) => [...(await chain.providers.blockHashes(block)), "0xab" as Hex]
   return { ...hand, chain: { ...chain, providers: { ...chain.providers, blockHashes } } }
+}
+
+/** The same chain on a fork of its newest blocks, on which a token never moved, and which is gone once that was said. */
+function onForkWithoutMove(hand: ByHand, fork: bigint): ByHand {
+  const { chain } = hand
+  const { headers } = chain
+  let isGone = false
+  const refuse = () => {
+    if (isGone) throw new ChainUnreachable("the fork is gone")
+  }
+  const follow = async () => {
+    refuse()
+    return await headers.follow()
+  }
+  const at = async (block: bigint) => {
+    refuse()
+    const header = await headers.at(block)
+    return block < fork ? header : { ...header, hash: `0x${"cd".repeat(32)}` as Hex }
+  }
+  const providers = { ...chain.providers, blockHashes: async (block: bigint) => [(await at(block)).hash] }
+  const readContract = async () => {
+    isGone = true
+    return accountAt(7).address
+  }
+  const rpc = { ...chain.rpc, readContract } as never
+  return { ...hand, chain: { ...chain, headers: { ...headers, at, follow }, providers, rpc } }
 }
 
 /** The same chain, whose state is read from a node that answers 0x for a block that it lacks, as Erigon did. */

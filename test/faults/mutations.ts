@@ -1204,6 +1204,33 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "owners are not asked for once more where a worker stopped that asked for them on a fork that is gone",
+    file: watch,
+    replace: [["return await noteLost(turn, chain, safe, isLater ? null : deepest)", "return cursor"]],
+    noticed_by: {
+      file: depths,
+      test: "a token that moved has its new owner even if its provider was on another fork while owners were queried again",
+    },
+  },
+  {
+    name: "a loss is forgotten once a worker asks for owners",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["      ...{ owners_block_number: Number(safe), owners_block_hash: null },\n", ""]],
+    noticed_by: {
+      file: depths,
+      test: "a token whose move was undone has its owner even if each worker that queried owners again stopped half-way",
+    },
+  },
+  {
+    name: "owners of another fork are written while somebody asks for them",
+    file: "workers/watches/follow-owners.ts",
+    replace: [["held, [...readUpTo, ...askedBy], safe", "held, readUpTo, safe"]],
+    noticed_by: {
+      file: "test/engine/lost-owners.test.ts",
+      test: "are not changed by a worker that queried before another worker read on or queried again",
+    },
+  },
+  {
     name: "serials are taken up at the newest block",
     file: "workers/jobs/take-up-serials.ts",
     replace: [["await issuedOn(chain, address, block)", "await issuedOn(chain, address)"]],
@@ -1235,19 +1262,10 @@ export const mutations: Mutation[] = [
   {
     name: "what a worker saw is told although another one has read on since",
     file: watch,
-    replace: [["await holdCursor(turn, chain, cursor, held, isFound ? first - 1n : null)", ""]],
+    replace: [["await holdCursor(turn, chain, cursor, readUpTo, isFound ? first - 1n : null)", ""]],
     noticed_by: {
       file: depths,
       test: "is not used because of a block that another worker has since seen replaced",
-    },
-  },
-  {
-    name: "blocks that another worker has lost are still told of",
-    file: watch,
-    replace: [["read.is_lost ? readUpTo : [...readUpTo, ...askedBy]", "readUpTo"]],
-    noticed_by: {
-      file: depths,
-      test: "is not used because of blocks that another worker has since lost without being able to read on",
     },
   },
   {

@@ -37,7 +37,7 @@ export async function lastRead(
       is_lost: false,
     }
   const read = BigInt(owners_block_number)
-  if (read <= deepest) {
+  if (owners_block_hash !== null && read <= deepest) {
     const block = await chain.headers.at(read)
     if (block.hash === owners_block_hash)
       return await readSinceAsked(db.read, chain, cursor, { read, deepest })
@@ -47,7 +47,10 @@ export async function lastRead(
   // Another chain at the same URL has none of the blocks, but has not replaced any.
   await requireOwnChain(chain)
   const mark = await newestMark(db.read, chain, least(read, deepest))
-  const block = mark ?? (await beforeCollections(db.read, chain, deepest))
+  const unlost = mark ?? (await beforeCollections(db.read, chain, deepest))
+  const asked = recentlyAsked(chain, cursor, read)
+  const isThere = asked === null || (await isAskedThere(chain, cursor, deepest))
+  const block = isThere ? unlost : least(unlost, asked - 1n)
   log.warn(
     { chain_id: chain.chain_id, from_block: Number(block) },
     "blocks that were already read have been replaced; the chain is read again from an earlier block",
@@ -82,21 +85,30 @@ async function readSinceAsked(
   cursor: NonNullable<Cursor>,
   { read, deepest }: { read: bigint; deepest: bigint },
 ): Promise<LastRead> {
-  const finality = BigInt(chain.config.finality_depth)
-  const asked = cursor.asked_block_number === null ? null : BigInt(cursor.asked_block_number)
-  if (asked === null || read >= asked + finality) return { block: read, is_lost: false }
+  const asked = recentlyAsked(chain, cursor, read)
+  if (asked === null) return { block: read, is_lost: false }
   if (asked > deepest && (await isBehind(queries, chain, asked, deepest)))
     return { block: read, is_lost: false }
   const isThere = await isAskedThere(chain, cursor, deepest)
   return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
 }
 
+/**
+ * Returns the block at which owners were last asked for; null if they never were, or if the chain was read so far since
+ * that the block is not replaced any more.
+ */
+function recentlyAsked(
+  { config }: ConnectedChain,
+  { asked_block_number }: NonNullable<Cursor>,
+  read: bigint,
+): bigint | null {
+  if (asked_block_number === null) return null
+  const asked = BigInt(asked_block_number)
+  return read >= asked + BigInt(config.finality_depth) ? null : asked
+}
+
 /** Returns whether the block at which owners were last asked for is part of the chain; true if they never were. */
-export async function isAskedThere(
-  { headers }: ConnectedChain,
-  cursor: Cursor,
-  deepest: bigint,
-): Promise<boolean> {
+async function isAskedThere({ headers }: ConnectedChain, cursor: Cursor, deepest: bigint): Promise<boolean> {
   const number = cursor?.asked_block_number ?? null
   if (number === null) return true
   return number <= deepest && (await headers.at(BigInt(number))).hash === cursor?.asked_block_hash
@@ -119,7 +131,7 @@ export const readUpTo = ["owners_block_number", "owners_block_hash"] as const
 export const askedBy = ["asked_block_number", "asked_block_hash"] as const
 
 /** The columns of a cursor that must be unchanged. */
-export type Held = readonly (typeof readUpTo | typeof askedBy)[number][]
+type Held = readonly (typeof readUpTo | typeof askedBy)[number][]
 
 /**
  * Throws `ReadByAnother` unless these columns of a chain's cursor are unchanged, and locks the cursor until
@@ -134,6 +146,19 @@ export async function holdCursor(
 ): Promise<void> {
   const [now] = await takeCursor(tx, { chain_id })
   if (what.some((each) => now?.[each] !== cursor?.[each])) throw new ReadByAnother(unread)
+}
+
+/**
+ * Returns whether owners were last asked for at a later block of the chain that has this one, as by another worker.
+ */
+export async function isAskedLater(
+  chain: ConnectedChain,
+  cursor: Cursor,
+  { number, hash }: { number: bigint; hash: string },
+): Promise<boolean> {
+  if (BigInt(cursor?.asked_block_number ?? -1) <= number) return false
+  const { number: newest } = await chain.headers.follow()
+  return (await isAskedThere(chain, cursor, newest)) && (await chain.headers.at(number)).hash === hash
 }
 
 /** Reads the cursor of a chain. */
@@ -153,6 +178,28 @@ export async function noteOwnersAsked(
   const [noted] = await tx
     .update(chainCursors)
     .set({ asked_block_number: Number(number), asked_block_hash: hash })
+    .where(eq(chainCursors.chain_id, chain_id))
+    .returning()
+  return noted ?? null
+}
+
+/**
+ * Stores that blocks above `safe` were lost, until the chain is read from there again: whatever fork its provider
+ * follows next, owners are asked for again before that. `asked`: the block at which they are about to be; null to keep
+ * the stored one. Returns the new cursor.
+ */
+export async function noteLost(
+  { tx }: Turn,
+  { chain_id }: ConnectedChain,
+  safe: bigint,
+  asked: { number: bigint; hash: string } | null,
+): Promise<Cursor> {
+  const [noted] = await tx
+    .update(chainCursors)
+    .set({
+      ...{ owners_block_number: Number(safe), owners_block_hash: null },
+      ...(asked && { asked_block_number: Number(asked.number), asked_block_hash: asked.hash }),
+    })
     .where(eq(chainCursors.chain_id, chain_id))
     .returning()
   return noted ?? null

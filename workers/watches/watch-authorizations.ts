@@ -26,11 +26,11 @@ import {
 import {
   askedBy,
   type Cursor,
-  type Held,
   holdCursor,
-  isAskedThere,
+  isAskedLater,
   lastRead,
   moveCursor,
+  noteLost,
   noteOwnersAsked,
   ReadByAnother,
   readCursor,
@@ -110,9 +110,6 @@ async function readOn(
     ...asker,
     checkpoint,
     contracts,
-    // After a loss only `readUpTo` must be unchanged: otherwise two workers that both lost blocks would
-    // keep each other from asking for owners again.
-    held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
     highest: read.is_lost ? null : read.block,
   }
   let first = from
@@ -157,35 +154,13 @@ async function replaceLostOwners(
     throw new ChainUnreachable(
       `not all providers of chain ${chain.chain_id} agree on block ${deepest.number}: owners are read again once they do, or once the wrong one is removed from CHAINS`,
     )
-  // If the block at which owners were asked for before is gone, it stays stored until all have been asked for again,
-  // even if another worker reads on in the meantime.
-  const asked = (await isAskedThere(chain, cursor, deepest.number))
-    ? await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, deepest))
-    : cursor
-  await askOwnersAnew(context, chain, asked, { safe, deepest })
-  return await noteAllAsked(context, chain, asked, { block: deepest, unread: safe })
-}
-
-/**
- * Stores the block at which all owners were asked for. If another worker asks at a later block of the same chain, that
- * one stays, so that neither stops the other: it is lost whenever this one is. Throws `ReadByAnother`.
- */
-async function noteAllAsked(
-  context: Context,
-  chain: ConnectedChain,
-  cursor: Cursor,
-  { block, unread }: { block: Header; unread: bigint },
-): Promise<Cursor> {
-  const now = await readCursor(context.db.read, chain.chain_id)
-  const { number: newest } = await chain.headers.follow()
-  const isLater =
-    BigInt(now?.asked_block_number ?? -1) > block.number &&
-    (await isAskedThere(chain, now, newest)) &&
-    (await chain.headers.at(block.number)).hash === block.hash
-  return await inTurn(context, null, async (turn) => {
-    await holdCursor(turn, chain, isLater ? now : cursor, askedBy, unread)
-    return isLater ? now : await noteOwnersAsked(turn, chain, block)
+  const isLater = await isAskedLater(chain, cursor, deepest)
+  const noted = await inTurn(context, null, async (turn) => {
+    await holdCursor(turn, chain, cursor, [...readUpTo, ...askedBy], safe)
+    return await noteLost(turn, chain, safe, isLater ? null : deepest)
   })
+  await askOwnersAnew(context, chain, noted, { safe, deepest })
+  return noted
 }
 
 /** A round of one chain. */
@@ -193,7 +168,6 @@ type Round = Asker & {
   checkpoint: Checkpoint
   contracts: Contracts
   cursor: Cursor
-  held: Held
   /** The highest block read before, where the cursor stays until it is passed; null if that block was lost. */
   highest: bigint | null
 }
@@ -267,12 +241,12 @@ async function findIn(round: Round, watched: readonly Watch[], span: Span): Prom
 /** Stores what was found. Returns how the authorizations ended, and the new cursor. Throws `ReadByAnother`. */
 async function writeDown(
   turn: Turn,
-  { chain, deepest, contracts, cursor, held, highest }: Round,
+  { chain, deepest, contracts, cursor, highest }: Round,
   { first, last }: Span,
   { block, moves, outcomes, notes, restated, is_ahead }: Found,
 ): Promise<{ ends: { watch: Watch; outcome: string }[]; moved: Cursor }> {
   const isFound = outcomes.length > 0 || moves.length > 0
-  await holdCursor(turn, chain, cursor, held, isFound ? first - 1n : null)
+  await holdCursor(turn, chain, cursor, readUpTo, isFound ? first - 1n : null)
   const ends: { watch: Watch; outcome: string }[] = []
   for (const { watch, output: seen } of outcomes) {
     const output = await singleUse(turn.tx, watch.actor_id, seen)
