@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { and, asc, eq, isNotNull } from "drizzle-orm"
 import { AbiDecodingZeroDataError, type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
-import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
+import { chainCursors, chainMarks, foundSerials } from "../../src/db/chain-schema.ts"
 import { events } from "../../src/db/event-schema.ts"
 import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
@@ -527,7 +527,7 @@ describe("a unit that was claimed and no longer has an owner", () => {
     expect(isOvertaken).toBe(true)
     await hand.mine()
     await watch(hand)
-    expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+    expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
   }, 30_000)
 
   test("has none if its claim was found in a block that was never read and is gone", async () => {
@@ -549,7 +549,7 @@ describe("a unit that was claimed and no longer has an owner", () => {
     await undoBlocks(hand)
     await hand.mine()
     await watch(hand)
-    expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(null)
+    expect(await knownOwner(hand, unit_id)).toBe(null)
   }, 30_000)
 
   test("is queried only while providers agree, because one on the previous fork still names the owner", async () => {
@@ -566,7 +566,7 @@ describe("a unit that was claimed and no longer has an owner", () => {
     await watch({ ...torn, chain: { ...torn.chain, rpc: { ...rpc, readContract } as typeof rpc } })
     await hand.mine()
     await watch(hand)
-    expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(null)
+    expect(await knownOwner(hand, unit_id)).toBe(null)
   }, 30_000)
 
   test("can be claimed again once no wallet can bring its claim back, which an operator is told", async () => {
@@ -646,7 +646,7 @@ test("a token that moved while a provider followed another fork for longer than 
   await followAnotherFork(hand)
   await hand.mine()
   await watch(hand)
-  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
 }, 30_000)
 
 test("owners are queried again even if another worker does so, too, and each query takes longer than a block", async () => {
@@ -682,7 +682,7 @@ test("a token that moved on a fork that appeared while owners were being queried
   await watch(replacedAfter(hand, "ownerOf", { depth: 2, transaction }))
   await hand.mine()
   await watch(hand)
-  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
 }, 30_000)
 
 test("a token that moved has its new owner even if its provider was on another fork while owners were queried again", async () => {
@@ -694,14 +694,34 @@ test("a token that moved has its new owner even if its provider was on another f
   await followAnotherFork(hand)
   await hand.mine()
   await watch(hand)
-  const ownerNow = async () => (await unitRowOf(hand.world.context.db.read, unit_id)).owner
-  expect(await ownerNow()).toBe(accountAt(6).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
   const newest = await hand.stage.anvil.client.getBlockNumber()
   await expect(watch(onForkWithoutMove(hand, newest))).rejects.toThrow("the fork is gone")
-  expect(await ownerNow()).toBe(accountAt(7).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(7).address)
   await hand.mine()
   await watch(hand)
-  expect(await ownerNow()).toBe(accountAt(6).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
+}, 30_000)
+
+test("a token that moved has its new owner even if it was queried on a fork that is gone, below blocks that are not", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { unit_id } = await claimedUnit(hand)
+  const { transaction } = await ownTransfer(hand, unit_id)
+  await send(hand, { account: 7, transaction })
+  await hand.mine(3)
+  await watch(hand)
+  const { number, parentHash } = await hand.stage.anvil.client.getBlock()
+  await followAnotherFork(hand)
+  await hand.turn(async ({ tx }) => {
+    const asked = Number(number) - 2
+    await tx.update(units).set({ owner: accountAt(7).address, owner_block: asked })
+    await tx.update(chainCursors).set({ asked_block_number: asked, asked_block_hash: `0x${"ef".repeat(32)}` })
+    const read = { block_number: Number(number) - 1, block_hash: parentHash }
+    await tx.insert(chainMarks).values({ chain_id: 31_337, ...read, kept_until: 1_000 })
+  })
+  await hand.mine()
+  await watch(hand)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
 }, 30_000)
 
 test("a token whose move was undone has its owner even if each worker that queried owners again stopped half-way", async () => {
@@ -719,8 +739,7 @@ test("a token whose move was undone has its owner even if each worker that queri
     return await ask()
   })
   await expect(watch(stopped)).rejects.toThrow("no logs")
-  const ownerNow = async () => (await unitRowOf(hand.world.context.db.read, unit_id)).owner
-  expect(await ownerNow()).toBe(accountAt(6).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
   await undoBlocks(hand, 3)
   await hand.mine()
   const readContract = () => Promise.reject(new ChainUnreachable("no state"))
@@ -728,7 +747,7 @@ test("a token whose move was undone has its owner even if each worker that queri
   await expect(watch({ ...hand, chain: silent })).rejects.toThrow("no state")
   await hand.mine()
   await watch(hand)
-  expect(await ownerNow()).toBe(accountAt(7).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(7).address)
 }, 30_000)
 
 test("a unit whose claim a reorganization undid can be claimed again, even if a node on the previous fork is asked for its owner", async () => {
@@ -740,7 +759,7 @@ test("a unit whose claim a reorganization undid can be claimed again, even if a 
   await send(hand, claim)
   await hand.mine(2)
   await watch(hand)
-  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(7).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(7).address)
 
   const { number: height, timestamp } = await client.getBlock()
   await undoBlocks(hand, 2)
@@ -831,7 +850,7 @@ describe("a token that moved has its new owner even if its block", () => {
     const ownerNow = async () => {
       await hand.mine()
       await watch(hand)
-      return (await unitRowOf(hand.world.context.db.read, unit_id)).owner
+      return await knownOwner(hand, unit_id)
     }
     return { hand, ownerNow, reorganize }
   }
@@ -941,7 +960,7 @@ test("a chain whose oldest collection a reorganization moved lower is read from 
   await hand.turn(({ tx }) => tx.update(collections).set({ deployed_block: Number(number) + 2 }))
   await hand.mine(4)
   await watch(hand)
-  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
 }, 30_000)
 
 test("an owner stays known if each block is final and a node lags by a block", async () => {
@@ -968,7 +987,7 @@ test("a token that moved is found if each block is final, even if a node omits b
   await watch(hand)
   await claimBeside(hand, address, accountAt(6).address)
   await watch(withLogs(hand, async ({ blockHash }, ask) => (blockHash ? await ask() : [])))
-  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
 }, 30_000)
 
 test("a token that moved is found on a chain of fast blocks even if a node that lags by seconds omits them from a range", async () => {
@@ -978,7 +997,7 @@ test("a token that moved is found on a chain of fast blocks even if a node that 
   await claimBeside(hand, address, accountAt(6).address)
   await hand.mine(30)
   await watch(withLogs(hand, async ({ blockHash }, ask) => (blockHash ? await ask() : [])))
-  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
 }, 30_000)
 
 describe("a serial that only the chain has", () => {
@@ -1197,6 +1216,10 @@ async function send({ stage }: ByHand, claim: { account: number; transaction: un
   const { to, data } = claim.transaction as Payload
   const account = accountAt(claim.account)
   await stage.anvil.client.sendTransaction({ account, chain: null, to, data, gas: 300_000n })
+}
+
+async function knownOwner({ world }: ByHand, unit_id: string): Promise<string | null> {
+  return (await unitRowOf(world.context.db.read, unit_id)).owner
 }
 
 async function transferNow({ world }: ByHand, id: string) {

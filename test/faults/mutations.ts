@@ -1197,7 +1197,7 @@ export const mutations: Mutation[] = [
   {
     name: "owners are not asked for once more where the block was replaced by which they were",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["return isThere ? {", "return isThere || asked ? {"]],
+    replace: [["if (gone === null) return", "if (gone === null || gone <= deepest) return"]],
     noticed_by: {
       file: depths,
       test: "a token that moved on a fork that appeared while owners were being queried has its new owner",
@@ -1213,9 +1213,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "owners that were asked for on a fork that is gone are kept below blocks that are not",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["gone === null ? unlost : least(unlost, gone - 1n)", "unlost"]],
+    noticed_by: {
+      file: depths,
+      test: "a token that moved has its new owner even if it was queried on a fork that is gone, below blocks that are not",
+    },
+  },
+  {
     name: "a loss is forgotten once a worker asks for owners",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["      ...{ owners_block_number: Number(safe), owners_block_hash: null },\n", ""]],
+    replace: [["{ owners_block_number: Number(safe), owners_block_hash: null }", "{}"]],
     noticed_by: {
       file: depths,
       test: "a token whose move was undone has its owner even if each worker that queried owners again stopped half-way",
@@ -2304,7 +2313,7 @@ export const mutations: Mutation[] = [
     name: "a provider that is far behind undoes what owners were asked by",
     file: "workers/watches/chain-cursor.ts",
     replace: [
-      ["(await isBehind(queries, chain, asked, deepest))", "asked - deepest < surelyHeld(chain.config)"],
+      ["(await isBehind(queries, chain, gone, deepest))", "gone - deepest < surelyHeld(chain.config)"],
     ],
     noticed_by: {
       file: "test/engine/far-behind.test.ts",

@@ -19,8 +19,8 @@ export type Cursor = typeof chainCursors.$inferSelect | null
 type LastRead = { block: bigint; is_lost: boolean }
 
 /**
- * Returns the last block that was read and is still part of the chain; if it was replaced, the newest mark that is. For
- * a chain that was never read, returns the last block before its oldest collection.
+ * Returns the last block that was read and is still part of the chain; if it was replaced, the newest mark that is, but
+ * none at or above a replaced block at which owners were asked for. For a chain that was never read, returns the last block before its oldest collection.
  */
 export async function lastRead(
   { db, log }: Context,
@@ -48,9 +48,8 @@ export async function lastRead(
   await requireOwnChain(chain)
   const mark = await newestMark(db.read, chain, least(read, deepest))
   const unlost = mark ?? (await beforeCollections(db.read, chain, deepest))
-  const asked = recentlyAsked(chain, cursor, read)
-  const isThere = asked === null || (await isAskedThere(chain, cursor, deepest))
-  const block = isThere ? unlost : least(unlost, asked - 1n)
+  const gone = await goneAsked(chain, cursor, { read, deepest })
+  const block = gone === null ? unlost : least(unlost, gone - 1n)
   log.warn(
     { chain_id: chain.chain_id, from_block: Number(block) },
     "blocks that were already read have been replaced; the chain is read again from an earlier block",
@@ -85,26 +84,26 @@ async function readSinceAsked(
   cursor: NonNullable<Cursor>,
   { read, deepest }: { read: bigint; deepest: bigint },
 ): Promise<LastRead> {
-  const asked = recentlyAsked(chain, cursor, read)
-  if (asked === null) return { block: read, is_lost: false }
-  if (asked > deepest && (await isBehind(queries, chain, asked, deepest)))
+  const gone = await goneAsked(chain, cursor, { read, deepest })
+  if (gone === null) return { block: read, is_lost: false }
+  if (gone > deepest && (await isBehind(queries, chain, gone, deepest)))
     return { block: read, is_lost: false }
-  const isThere = await isAskedThere(chain, cursor, deepest)
-  return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
+  return { block: least(read, gone - 1n), is_lost: true }
 }
 
 /**
- * Returns the block at which owners were last asked for; null if they never were, or if the chain was read so far since
- * that the block is not replaced any more.
+ * Returns the block at which owners were last asked for if it is no longer part of the chain; null if it is, if they
+ * never were, or if the chain was read so far since that the block is not replaced any more.
  */
-function recentlyAsked(
-  { config }: ConnectedChain,
-  { asked_block_number }: NonNullable<Cursor>,
-  read: bigint,
-): bigint | null {
-  if (asked_block_number === null) return null
-  const asked = BigInt(asked_block_number)
-  return read >= asked + BigInt(config.finality_depth) ? null : asked
+async function goneAsked(
+  chain: ConnectedChain,
+  cursor: NonNullable<Cursor>,
+  { read, deepest }: { read: bigint; deepest: bigint },
+): Promise<bigint | null> {
+  if (cursor.asked_block_number === null) return null
+  const asked = BigInt(cursor.asked_block_number)
+  if (read >= asked + BigInt(chain.config.finality_depth)) return null
+  return (await isAskedThere(chain, cursor, deepest)) ? null : asked
 }
 
 /** Returns whether the block at which owners were last asked for is part of the chain; true if they never were. */
@@ -154,7 +153,7 @@ export async function holdCursor(
 export async function isAskedLater(
   chain: ConnectedChain,
   cursor: Cursor,
-  { number, hash }: { number: bigint; hash: string },
+  { number, hash }: Place,
 ): Promise<boolean> {
   if (BigInt(cursor?.asked_block_number ?? -1) <= number) return false
   const { number: newest } = await chain.headers.follow()
@@ -170,17 +169,8 @@ export async function readCursor(queries: Queries, chainId: number): Promise<Cur
 /**
  * Stores the block at which owners are about to be asked for, or were found before it was read. Returns the new cursor.
  */
-export async function noteOwnersAsked(
-  { tx }: Turn,
-  { chain_id }: ConnectedChain,
-  { number, hash }: { number: bigint; hash: string },
-): Promise<Cursor> {
-  const [noted] = await tx
-    .update(chainCursors)
-    .set({ asked_block_number: Number(number), asked_block_hash: hash })
-    .where(eq(chainCursors.chain_id, chain_id))
-    .returning()
-  return noted ?? null
+export async function noteOwnersAsked(turn: Turn, chain: ConnectedChain, block: Place): Promise<Cursor> {
+  return await changeCursor(turn, chain, askedAt(block))
 }
 
 /**
@@ -189,20 +179,32 @@ export async function noteOwnersAsked(
  * the stored one. Returns the new cursor.
  */
 export async function noteLost(
+  turn: Turn,
+  chain: ConnectedChain,
+  safe: bigint,
+  asked: Place | null,
+): Promise<Cursor> {
+  const lost = { owners_block_number: Number(safe), owners_block_hash: null }
+  return await changeCursor(turn, chain, { ...lost, ...(asked && askedAt(asked)) })
+}
+
+type Place = { number: bigint; hash: string }
+
+function askedAt({ number, hash }: Place): Partial<NonNullable<Cursor>> {
+  return { asked_block_number: Number(number), asked_block_hash: hash }
+}
+
+async function changeCursor(
   { tx }: Turn,
   { chain_id }: ConnectedChain,
-  safe: bigint,
-  asked: { number: bigint; hash: string } | null,
+  change: Partial<NonNullable<Cursor>>,
 ): Promise<Cursor> {
-  const [noted] = await tx
+  const [changed] = await tx
     .update(chainCursors)
-    .set({
-      ...{ owners_block_number: Number(safe), owners_block_hash: null },
-      ...(asked && { asked_block_number: Number(asked.number), asked_block_hash: asked.hash }),
-    })
+    .set(change)
     .where(eq(chainCursors.chain_id, chain_id))
     .returning()
-  return noted ?? null
+  return changed ?? null
 }
 
 /**
@@ -213,7 +215,7 @@ export async function moveCursor(
   turn: Turn,
   chain: ConnectedChain,
   from: bigint,
-  { number, hash }: { number: bigint; hash: string },
+  { number, hash }: Place,
 ): Promise<Cursor> {
   const position = { chain_id: chain.chain_id, number: Number(number), hash, at: turn.at }
   const [moved] = await setCursor(turn.tx, position)
