@@ -1222,9 +1222,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a loss from the first block on is noted at one that no chain has",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["Number(most(safe, 0n))", "Number(safe)"]],
+    noticed_by: {
+      file: depths,
+      test: "a token that moved has its new owner even if its provider was on another fork while owners were queried again",
+    },
+  },
+  {
     name: "a loss is forgotten once a worker asks for owners",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["{ owners_block_number: Number(safe), owners_block_hash: null }", "{}"]],
+    replace: [["{ owners_block_number: Number(most(safe, 0n)), owners_block_hash: null }", "{}"]],
     noticed_by: {
       file: depths,
       test: "a token whose move was undone has its owner even if each worker that queried owners again stopped half-way",

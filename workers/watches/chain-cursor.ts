@@ -37,7 +37,7 @@ export async function lastRead(
       is_lost: false,
     }
   const read = BigInt(owners_block_number)
-  if (owners_block_hash !== null && read <= deepest) {
+  if (read <= deepest) {
     const block = await chain.headers.at(read)
     if (block.hash === owners_block_hash)
       return await readSinceAsked(db.read, chain, cursor, { read, deepest })
@@ -184,7 +184,8 @@ export async function noteLost(
   safe: bigint,
   asked: Place | null,
 ): Promise<Cursor> {
-  const lost = { owners_block_number: Number(safe), owners_block_hash: null }
+  // A worker of the release before asks for this block: there is none before the first.
+  const lost = { owners_block_number: Number(most(safe, 0n)), owners_block_hash: null }
   return await changeCursor(turn, chain, { ...lost, ...(asked && askedAt(asked)) })
 }
 
