@@ -8,10 +8,10 @@ const steps: { name: string; command: string[] }[] = [
   { name: "generated contracts", command: [process.execPath, "contracts/compile.ts", "--check"] },
   { name: "generated client", command: [process.execPath, "src/generate-client.ts", "--check"] },
   { name: "generated diagrams", command: [process.execPath, "src/diagrams.ts", "--check"] },
-  // Tests spend much time waiting for blocks and processes, so two files run at once. They share servers.
+  // Tests spend much time waiting for blocks and processes, so three files run at once. They share servers.
   {
     name: "tests",
-    command: [process.execPath, "test", "--parallel=2", "--no-isolate", "--timeout", "120000"],
+    command: [process.execPath, "test", "--parallel=3", "--no-isolate", "--timeout", "120000"],
   },
 ]
 
