@@ -225,7 +225,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
       const chain = { chain_id: collection.chain_id, rpc: { readContract: async () => holder } }
       return askOwnersAnew(service.context, chain as unknown as ConnectedChain, null, {
         safe: 5n,
-        deepest: headerAt(number),
+        asked: headerAt(number),
       })
     }
     await ask(contract, 6n)

@@ -19,14 +19,14 @@ const isAgreed = async () => true
 /** The chain was read up to block 99. */
 const cursorAt99 = {
   chain_id,
-  ...{ block_number: 99, block_hash: "0x99", owners_block_number: 99, owners_block_hash: "0x99" },
+  ...{ block_number: 99, block_hash: "0x99", owners_block_number: 99, owners_block_hash: headerAt(99n).hash },
   updated_at: new Date(0),
 }
 
 describe.each(engines)("owners of units, on $name", (engine) => {
   const databases = useEngine(engine)
 
-  test("are queried first where none is recorded, then least recently queried first", async () => {
+  test("are queried on the fork that was read only, first where none is recorded, then least recently queried first", async () => {
     const context = createTestContext(await databases.openMigrated())
     await context.db.transaction(async (tx) => {
       const scene = await insertScene(tx)
@@ -44,13 +44,18 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       const known = Array.from({ length: 30 }, (_each, index) => issued(index + 1, 130 - index))
       await tx.insert(units).values([...known, issued(31, null)])
     })
+    await context.db.transaction((tx) => tx.insert(chainCursors).values(cursorAt99))
     const asked: bigint[] = []
     const readContract = async ({ args: [serial] }: { args: [bigint] }) => {
       asked.push(serial)
       throw new ChainUnreachable("nobody answers")
     }
     const chain = { chain_id, rpc: { readContract } } as never as ConnectedChain
-    await findLostOwners({ context, chain, deepest: headerAt(200n), isAgreed }, null)
+    const cursor = await readCursor(context.db.read, chain_id)
+    const onOtherFork = { ...headerAt(99n), hash: headerAt(1n).hash }
+    await findLostOwners({ context, chain, deepest: onOtherFork, isAgreed }, cursor)
+    expect(asked).toEqual([])
+    await findLostOwners({ context, chain, deepest: headerAt(99n), isAgreed }, cursor)
     expect(asked.slice(0, 3)).toEqual([31n, 30n, 29n])
   })
 
@@ -80,12 +85,17 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     const askedAgain = (asked_block_hash: string) => ({ asked_block_number: 99, asked_block_hash })
     for (const change of [readOn, askedAgain("0x97")]) {
       const cursor = await readCursor(read, chain_id)
-      const above = { safe: 94n, deepest: headerAt(99n) }
+      const above = { safe: 94n, asked: headerAt(99n) }
       const asking = askOwnersAnew(context, overtakenBy(change), cursor, above)
       await expect(asking).rejects.toBeInstanceOf(ReadByAnother)
     }
     const finding = findLostOwners(
-      { context, chain: overtakenBy(askedAgain("0x98")), deepest: headerAt(99n), isAgreed },
+      {
+        context,
+        chain: overtakenBy(askedAgain("0x98")),
+        deepest: { ...headerAt(99n), hash: "0x98" },
+        isAgreed,
+      },
       await readCursor(read, chain_id),
     )
     await expect(finding).rejects.toBeInstanceOf(ReadByAnother)
@@ -138,7 +148,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       const noted = await inTurn(other, null, (turn) =>
         noteOwnersAsked(turn, chain, { number: 100n, hash: "0x100" }),
       )
-      await askOwnersAnew(other, chain, noted, { safe: 90n, deepest: headerAt(100n) })
+      await askOwnersAnew(other, chain, noted, { safe: 90n, asked: headerAt(100n) })
     }
   }, 20_000)
 
@@ -159,7 +169,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       return before
     }
     const chain = { chain_id, rpc: { readContract } } as never as ConnectedChain
-    await askOwnersAnew(context, chain, null, { safe: 80n, deepest: headerAt(89n) })
+    await askOwnersAnew(context, chain, null, { safe: 80n, asked: headerAt(89n) })
     const unit = await unitRowOf(context.db.read, unit_id)
     expect([unit.owner, unit.owner_block]).toEqual([since, 96])
   })

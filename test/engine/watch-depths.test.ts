@@ -5,7 +5,7 @@ import { chainCursors, chainMarks, foundSerials } from "../../src/db/chain-schem
 import { events } from "../../src/db/event-schema.ts"
 import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { createHeaderChain } from "../../src/engine/chain/headers.ts"
+import { createHeaderChain, mostBehind } from "../../src/engine/chain/headers.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
@@ -750,6 +750,146 @@ test("a token whose move was undone has its owner even if each worker that queri
   expect(await knownOwner(hand, unit_id)).toBe(accountAt(7).address)
 }, 30_000)
 
+test("a token has its owner even if a worker reads on while another one sees that the chain was replaced once more", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { unit_id } = await claimedUnit(hand)
+  await hand.mine(8)
+  await watch(hand)
+  await hand.mine()
+  await noteLoss(hand)
+  const [before, newest] = await newestBlocks(hand)
+  // The first one asked on a fork that is gone since, the other one has not asked yet.
+  const meanwhile = overtaken(hand, async () => {
+    const owned = { owner: accountAt(6).address, owner_block: Number(newest.number) }
+    await hand.turn(async ({ tx }) => {
+      await tx.update(chainCursors).set(askedAt(before))
+      await tx.update(units).set(owned)
+    })
+  })
+  await watch(meanwhile)
+  await hand.mine()
+  await watch(hand)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(7).address)
+}, 30_000)
+
+test("owners are queried at the block at which another worker does, and by none whose provider lacks it", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { unit_id } = await claimedUnit(hand)
+  await hand.mine(4)
+  const [, newest] = await newestBlocks(hand)
+  await noteLoss(hand, newest)
+  const ownerBlock = async () => (await unitRowOf(hand.world.context.db.read, unit_id)).owner_block
+  const before = await ownerBlock()
+  await watch(lagging(hand, 2n))
+  expect(await ownerBlock()).toBe(before)
+  await hand.mine(2)
+  await watch(hand)
+  expect(await ownerBlock()).toBe(Number(newest.number))
+}, 30_000)
+
+test("owners are queried at a new block if nobody finished querying them for long", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 40 })
+  const { unit_id } = await claimedUnit(hand)
+  const [, asked] = await newestBlocks(hand)
+  await noteLoss(hand, asked)
+  await hand.mine(Number(mostBehind(hand.chain.config)) + 1)
+  const [, newest] = await newestBlocks(hand)
+  await watch(hand)
+  const { owner_block } = await unitRowOf(hand.world.context.db.read, unit_id)
+  expect(owner_block).toBe(Number(newest.number))
+}, 30_000)
+
+test("an owner that was queried is not forgotten for another one that is found ahead of the blocks that were read", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
+  const { unit_id } = await issuedUnit(hand)
+  await watch(hand)
+  const claim = await ownClaim(hand, unit_id, 7)
+  await leaveUnused(hand)
+  await hand.mine(20)
+  const [, asked] = await newestBlocks(hand)
+  await hand.turn(({ tx }) => tx.update(chainCursors).set(askedAt(asked)))
+  await send(hand, claim)
+  await hand.mine()
+  let left = 14
+  const endsSoon = withLogs(hand, async (_query, ask) => {
+    if (left-- <= 0) throw new Error("the node is busy")
+    return await ask()
+  })
+  await expect(watch(endsSoon)).rejects.toThrow("the node is busy")
+  const [cursor] = await hand.world.context.db.read.select().from(chainCursors)
+  expect(cursor).toMatchObject(askedAt(asked))
+  await hand.mine()
+  await watch(hand)
+  expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+}, 30_000)
+
+test("an owner found ahead of the blocks that were read is that of the block by which later blocks are checked", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
+  const { unit_id } = await issuedUnit(hand)
+  await watch(hand)
+  const claim = await ownClaim(hand, unit_id, 7)
+  await leaveUnused(hand)
+  await hand.mine(20)
+  await send(hand, claim)
+  await hand.mine(4)
+  const [, newest] = await newestBlocks(hand)
+  await watch(hand)
+  const [cursor] = await hand.world.context.db.read.select().from(chainCursors)
+  expect(cursor).toMatchObject(askedAt(newest))
+  const unit = await unitRowOf(hand.world.context.db.read, unit_id)
+  expect(unit).toMatchObject({ owner: accountAt(7).address, owner_block: Number(newest.number) })
+}, 30_000)
+
+test("blocks that do not follow those that are still there after a reorganization are not read", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { unit_id } = await claimedUnit(hand)
+  await hand.mine(20)
+  await watch(hand)
+  await noteLoss(hand)
+  const [, { number }] = await newestBlocks(hand)
+  await hand.turn(({ tx }) => tx.update(units).set({ owner_block: Number(number) }))
+  await hand.mine()
+  const replaced = watch(replacedAfter(hand, "ownerOf", { depth: 12, transaction: null }))
+  await expect(replaced).rejects.toThrow("does not follow the block before it")
+  await hand.mine()
+  await watch(hand)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(7).address)
+}, 30_000)
+
+test("a token whose move was undone has its owner even if that happens while a slower worker reads again", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { unit_id } = await claimedUnit(hand)
+  const { transaction } = await ownTransfer(hand, unit_id)
+  await hand.mine()
+  await watch(hand)
+  await send(hand, { account: 7, transaction })
+  await hand.mine()
+  const [, read] = await newestBlocks(hand)
+  let isReadByOther = false
+  const slower = overtaken(hand, async () => {
+    await watch(hand)
+    expect(await knownOwner(hand, unit_id)).toBe(accountAt(6).address)
+    await hand.mine()
+    await outwaitNewestBlock()
+    isReadByOther = true
+  })
+  const { headers } = slower.chain
+  const at = async (block: bigint) => {
+    const header = await headers.at(block)
+    if (!isReadByOther || block !== read.number) return header
+    isReadByOther = false
+    await undoBlocks(hand, 3)
+    await outwaitNewestBlock()
+    await headers.follow()
+    return header
+  }
+  const replaced = watch({ ...slower, chain: { ...slower.chain, headers: { ...headers, at } } })
+  await expect(replaced).rejects.toThrow("blocks were replaced while they were read")
+  await hand.mine()
+  await watch(hand)
+  expect(await knownOwner(hand, unit_id)).toBe(accountAt(7).address)
+}, 30_000)
+
 test("a unit whose claim a reorganization undid can be claimed again, even if a node on the previous fork is asked for its owner", async () => {
   const hand = await open({ confirmation_depth: 2, finality_depth: 6 })
   const { client } = hand.stage.anvil
@@ -908,13 +1048,13 @@ test("many collections are queried concurrently, with at most sixteen requests",
   const { address } = await issuedUnit(hand)
   const transaction_hash = await claimBeside(hand, address, accountAt(6).address)
   await outwaitNewestBlock()
-  const { number: newest } = await hand.chain.headers.follow()
+  const newest = await hand.chain.headers.follow()
   const others = Array.from({ length: 10_000 }, (_, index) => numberToHex(index + 1, { size: 20 }))
   for (const is_final of [true, false]) {
     const { rpc, mostAtOnce } = countedLogs(hand)
-    const span = { first: newest, last: newest, is_final, is_doubtful: false }
+    const span = { first: newest.number, last: newest.number, is_final, before: null, is_doubtful: false }
     const addresses = [...others, address as Address]
-    const changes = await readOwnershipChanges({ ...hand.chain, rpc }, addresses, span, null)
+    const changes = await readOwnershipChanges({ ...hand.chain, rpc }, addresses, span, newest.hash)
     expect(changes).toMatchObject([{ serial: 1n, transaction_hash }])
     expect(mostAtOnce()).toBe(16)
   }
@@ -929,8 +1069,8 @@ test("changes are in the order of the chain even if a node returns logs in anoth
   const last = await hand.chain.headers.follow()
   const reversed = withLogs(hand, async (_query, ask) => (await ask()).toReversed())
   for (const is_final of [true, false]) {
-    const span = { first: 1n, last: last.number, is_final, is_doubtful: false }
-    const read = ({ chain }: ByHand) => readOwnershipChanges(chain, [address as Address], span, null)
+    const span = { first: 1n, last: last.number, is_final, before: null, is_doubtful: false }
+    const read = ({ chain }: ByHand) => readOwnershipChanges(chain, [address as Address], span, last.hash)
     const changes = await read(hand)
     expect(changes).toHaveLength(3)
     expect(await read(reversed)).toEqual(changes)
@@ -1071,24 +1211,33 @@ function replacedAfter(
 ): ByHand {
   const { chain, stage } = hand
   const { client } = stage.anvil
+  const signed = async () => {
+    const { to, data } = transaction as Payload
+    return await accountAt(7).signTransaction({
+      ...{ to, data, gas: 300_000n, chainId: 31_337, type: "eip1559" },
+      nonce: await client.getTransactionCount({ address: accountAt(7).address }),
+      ...{ maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n },
+    })
+  }
   let isReplaced = false
   const readContract = async (question: { functionName: string }) => {
     const answer: unknown = await chain.rpc.readContract(question as never)
     if (isReplaced || question.functionName !== functionName) return answer
     isReplaced = true
-    const { to, data } = transaction as Payload
-    const raw = await accountAt(7).signTransaction({
-      ...{ to, data, gas: 300_000n, chainId: 31_337, type: "eip1559" },
-      nonce: await client.getTransactionCount({ address: accountAt(7).address }),
-      ...{ maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n },
-    })
     const request = client.request as (call: object) => Promise<unknown>
-    await request({ method: "anvil_reorg", params: [depth, [[raw, 0]]] })
+    await request({ method: "anvil_reorg", params: [depth, transaction ? [[await signed(), 0]] : []] })
     await outwaitNewestBlock()
     await chain.headers.follow()
     return answer
   }
   return { ...hand, chain: { ...chain, rpc: { ...chain.rpc, readContract } as never } }
+}
+
+/** The same chain through a provider that lacks its newest blocks. */
+function lagging(hand: ByHand, blocks: bigint): ByHand {
+  const { headers } = hand.chain
+  const follow = async () => await headers.at((await headers.follow()).number - blocks)
+  return { ...hand, chain: { ...hand.chain, headers: { ...headers, follow } } }
 }
 
 /** The same chain, with one provider on another fork. */
@@ -1178,6 +1327,27 @@ async function followAnotherFork({ stage, turn }: ByHand): Promise<void> {
   const fork = { block_hash: hash, owners_block_number: Number(number), owners_block_hash: hash }
   await turn(({ tx }) => tx.update(chainCursors).set(fork))
 }
+
+/** As if a worker had noted that the newest blocks were lost, and stopped while it asked for owners at the given block. */
+async function noteLoss({ turn }: ByHand, asked: NewestBlock | null = null): Promise<void> {
+  const lost = { owners_block_hash: null, asked_block_number: null, asked_block_hash: null }
+  await turn(({ tx }) => tx.update(chainCursors).set({ ...lost, ...(asked && askedAt(asked)) }))
+}
+
+/** The columns of a cursor for the block at which owners were asked for. */
+function askedAt({ number, hash }: NewestBlock) {
+  return { asked_block_number: Number(number), asked_block_hash: hash }
+}
+
+/** The newest block and the one before, in the order of the chain. */
+async function newestBlocks({ stage }: ByHand): Promise<[NewestBlock, NewestBlock]> {
+  const { client } = stage.anvil
+  const { number, hash } = await client.getBlock()
+  const before = await client.getBlock({ blockNumber: number - 1n })
+  return [before, { number, hash }]
+}
+
+type NewestBlock = { number: bigint; hash: Hex }
 
 async function ownClaim(hand: ByHand, unit_id: string, account: number) {
   return await (await preparedClaim(hand, unit_id, account))()

@@ -13,6 +13,7 @@ const nonces = "src/engine/lanes/nonces.ts"
 const pushOn = "src/engine/lanes/push-on.ts"
 const sendEffects = "src/engine/lanes/send-effects.ts"
 const watch = "workers/watches/watch-authorizations.ts"
+const cursor = "workers/watches/chain-cursor.ts"
 const overtaken = "test/engine/overtaken.test.ts"
 const metNothing = "test/engine/met-nothing.test.ts"
 const refused = "test/engine/refused.test.ts"
@@ -479,7 +480,7 @@ export const mutations: Mutation[] = [
   {
     name: "blocks are read for owners that do not follow each other",
     file: "workers/watches/ownership-changes.ts",
-    replace: [["if (between) requireTied(headers, between)", ""]],
+    replace: [["requireTied(headers, span.before, lastHash)", ""]],
     noticed_by: {
       file: depths,
       test: "was reported differently by a node on another fork",
@@ -1140,8 +1141,8 @@ export const mutations: Mutation[] = [
   },
   {
     name: "blocks that were lost are not read again",
-    file: "workers/watches/chain-cursor.ts",
-    replace: [["if (block.hash === owners_block_hash)\n      return await", "if (block) return await"]],
+    file: cursor,
+    replace: [["(await chain.headers.at(read)).hash === owners_block_hash", "true"]],
     noticed_by: {
       file: depths,
       test: "whose use a reorganization moves into a block that was already read is still found",
@@ -1149,13 +1150,13 @@ export const mutations: Mutation[] = [
   },
   {
     name: "blocks that were lost are read again from the finality depth on",
-    file: "workers/watches/chain-cursor.ts",
-    replace: [["mark ?? (await", "read - BigInt(chain.config.finality_depth) ?? (await"]],
+    file: cursor,
+    replace: [["mark?.number ?? (await", "read - BigInt(chain.config.finality_depth) ?? (await"]],
     noticed_by: { file: depths, test: "a token that moved while a provider followed another fork" },
   },
   {
     name: "a chain without marks is read from where its oldest collection was confirmed",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [["lowestBlock(chain, deployed) - 1n", "BigInt(deployed.deployed_block ?? 0) - 1n"]],
     noticed_by: {
       file: depths,
@@ -1182,11 +1183,11 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a node that is a block behind is a reorganization where blocks are final at once",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [
       [
-        "(await isBehind(db.read, chain, read, deepest))",
-        "read - deepest < BigInt(chain.config.finality_depth)",
+        "(await isBehind(db.read, chain, newest, deepest))",
+        "newest - deepest < BigInt(chain.config.finality_depth)",
       ],
     ],
     noticed_by: {
@@ -1196,17 +1197,17 @@ export const mutations: Mutation[] = [
   },
   {
     name: "owners are not asked for once more where the block was replaced by which they were",
-    file: "workers/watches/chain-cursor.ts",
-    replace: [["if (gone === null) return", "if (gone === null || gone <= deepest) return"]],
+    file: cursor,
+    replace: [["is_lost: gone !== null }", "is_lost: false }"]],
     noticed_by: {
       file: depths,
-      test: "a token that moved on a fork that appeared while owners were being queried has its new owner",
+      test: "has none if its claim was found in a block that was never read and is gone",
     },
   },
   {
     name: "owners are not asked for once more where a worker stopped that asked for them on a fork that is gone",
     file: watch,
-    replace: [["return await noteLost(turn, chain, safe, isLater ? null : deepest)", "return cursor"]],
+    replace: [["return await noteLost(turn, chain, safe, asked)", "return cursor"]],
     noticed_by: {
       file: depths,
       test: "a token that moved has its new owner even if its provider was on another fork while owners were queried again",
@@ -1214,8 +1215,8 @@ export const mutations: Mutation[] = [
   },
   {
     name: "owners that were asked for on a fork that is gone are kept below blocks that are not",
-    file: "workers/watches/chain-cursor.ts",
-    replace: [["gone === null ? unlost : least(unlost, gone - 1n)", "unlost"]],
+    file: cursor,
+    replace: [["(gone ?? deepest + 1n) - 1n", "deepest"]],
     noticed_by: {
       file: depths,
       test: "a token that moved has its new owner even if it was queried on a fork that is gone, below blocks that are not",
@@ -1223,7 +1224,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a loss from the first block on is noted at one that no chain has",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [["Number(most(safe, 0n))", "Number(safe)"]],
     noticed_by: {
       file: depths,
@@ -1232,7 +1233,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a loss is forgotten once a worker asks for owners",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [["{ owners_block_number: Number(most(safe, 0n)), owners_block_hash: null }", "{}"]],
     noticed_by: {
       file: depths,
@@ -1242,10 +1243,118 @@ export const mutations: Mutation[] = [
   {
     name: "owners of another fork are written while somebody asks for them",
     file: "workers/watches/follow-owners.ts",
-    replace: [["held, [...readUpTo, ...askedBy], safe", "held, readUpTo, safe"]],
+    replace: [["cursor, [...readUpTo, ...askedBy], safe", "cursor, readUpTo, safe"]],
     noticed_by: {
       file: "test/engine/lost-owners.test.ts",
       test: "are not changed by a worker that queried before another worker read on or queried again",
+    },
+  },
+  {
+    name: "a worker reads on while another one has noted a later loss",
+    file: watch,
+    replace: [["cursor, [...readUpTo, ...askedBy], isFound ? first", "cursor, readUpTo, isFound ? first"]],
+    noticed_by: {
+      file: depths,
+      test: "a token has its owner even if a worker reads on while another one sees that the chain was replaced once more",
+    },
+  },
+  {
+    name: "each worker asks for owners at its own newest block",
+    file: watch,
+    replace: [["await blockToAskAt(chain, cursor, deepest)", "deepest"]],
+    noticed_by: {
+      file: depths,
+      test: "owners are queried at the block at which another worker does, and by none whose provider lacks it",
+    },
+  },
+  {
+    name: "owners are asked for below the block at which another worker did",
+    file: cursor,
+    replace: [["most(read, BigInt(cursor.asked_block_number ?? -1))", "read"]],
+    noticed_by: {
+      file: depths,
+      test: "owners are queried at the block at which another worker does, and by none whose provider lacks it",
+    },
+  },
+  {
+    name: "owners are asked for at the same block however old it is",
+    file: cursor,
+    replace: [["age < 0n || age > mostBehind(chain.config)", "age < 0n"]],
+    noticed_by: {
+      file: depths,
+      test: "owners are queried at a new block if nobody finished querying them for long",
+    },
+  },
+  {
+    name: "the first blocks after a loss may follow any block",
+    file: watch,
+    replace: [["first === read.block + 1n ? read.hash : null", "null"]],
+    noticed_by: {
+      file: depths,
+      test: "blocks that do not follow those that are still there after a reorganization are not read",
+    },
+  },
+  {
+    name: "blocks that are read again may be of another fork",
+    file: watch,
+    replace: [["if (first <= highest) return { first, last: highest, is_final: false }", ""]],
+    noticed_by: {
+      file: depths,
+      test: "a token whose move was undone has its owner even if that happens while a slower worker reads again",
+    },
+  },
+  {
+    name: "owners found ahead replace the block by which others are checked",
+    file: outcome,
+    replace: [["if (is_asked_ahead) return stillToRead", ""]],
+    noticed_by: {
+      file: depths,
+      test: "an owner that was queried is not forgotten for another one that is found ahead of the blocks that were read",
+    },
+  },
+  {
+    name: "an owner found ahead is that of an older block than is noted for it",
+    file: watch,
+    replace: [["is_ahead ? await atDeepest(round, searched) : searched", "searched"]],
+    noticed_by: {
+      file: depths,
+      test: "an owner found ahead of the blocks that were read is that of the block by which later blocks are checked",
+    },
+  },
+  {
+    name: "lost owners are asked for on another fork than was read",
+    file: "workers/watches/lost-owners.ts",
+    replace: [["if (cursor?.owners_block_hash !== deepest.hash) return", ""]],
+    noticed_by: {
+      file: "test/engine/lost-owners.test.ts",
+      test: "are queried on the fork that was read only",
+    },
+  },
+  {
+    name: "an authorization is superseded by a later change",
+    file: outcome,
+    replace: [["nonce === asked.authorization_nonce + inBlock", "nonce > asked.authorization_nonce"]],
+    noticed_by: {
+      file: "test/engine/short-searches.test.ts",
+      test: "an authorization is not superseded by a change of its token after the one that used it",
+    },
+  },
+  {
+    name: "an authorization is judged by the receipt from another block",
+    file: outcome,
+    replace: [["if (blockHash !== block) return", "if (blockHash === null) return"]],
+    noticed_by: {
+      file: "test/engine/short-searches.test.ts",
+      test: "an authorization is not superseded by its own use in a block that was replaced",
+    },
+  },
+  {
+    name: "block hashes of a fork that is gone are kept below where a range ends",
+    file: "workers/watches/chain-marks.ts",
+    replace: [["gt(chainMarks.block_number, from)", "gt(chainMarks.block_number, number - 1)"]],
+    noticed_by: {
+      file: "test/engine/chain-marks.test.ts",
+      test: "contain none of an abandoned fork between the ends of a range that was read on another",
     },
   },
   {
@@ -1280,7 +1389,9 @@ export const mutations: Mutation[] = [
   {
     name: "what a worker saw is told although another one has read on since",
     file: watch,
-    replace: [["await holdCursor(turn, chain, cursor, readUpTo, isFound ? first - 1n : null)", ""]],
+    replace: [
+      ["await holdCursor(turn, chain, cursor, [...readUpTo, ...askedBy], isFound ? first - 1n : null)", ""],
+    ],
     noticed_by: {
       file: depths,
       test: "is not used because of a block that another worker has since seen replaced",
@@ -2284,7 +2395,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "another chain at the address is read",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [
       ["  await requireOwnChain(chain)\n", ""],
       ['import { requireOwnChain } from "../../src/engine/chain/own-chain.ts"\n', ""],
@@ -2314,15 +2425,15 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a provider that is far behind is taken for a reorganization",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [["isFar && !(await isNewestMarkThere(queries, chain, deepest))", "isFar"]],
     noticed_by: { file: "test/engine/far-behind.test.ts", test: "owners do not change while" },
   },
   {
     name: "a provider that is far behind undoes what owners were asked by",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [
-      ["(await isBehind(queries, chain, gone, deepest))", "gone - deepest < surelyHeld(chain.config)"],
+      ["(await isBehind(db.read, chain, newest, deepest))", "newest - deepest < surelyHeld(chain.config)"],
     ],
     noticed_by: {
       file: "test/engine/far-behind.test.ts",
@@ -2331,7 +2442,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "nobody else is asked where the first provider is far behind",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [["  chain.providers.rankWhenDue()\n", ""]],
     noticed_by: {
       file: "test/engine/far-behind.test.ts",
@@ -2340,7 +2451,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a chain that ends far below is waited for, whatever its blocks are",
-    file: "workers/watches/chain-cursor.ts",
+    file: cursor,
     replace: [["isFar && !(await isNewestMarkThere(queries, chain, deepest))", "false"]],
     noticed_by: { file: "test/engine/far-behind.test.ts", test: "a chain that ends far below" },
   },

@@ -37,8 +37,16 @@ export type Asker = {
   isAgreed: () => Promise<boolean>
 }
 
-/** Blocks that were read, the last one with this timestamp, in Unix seconds. */
-export type SeenInBlocks = { changes: Changes; timestamp: bigint; is_doubtful: boolean }
+/**
+ * Blocks that were read, the last one with this timestamp, in Unix seconds. `is_asked_ahead`: owners were asked for at a
+ * later one than these.
+ */
+export type SeenInBlocks = {
+  changes: Changes
+  timestamp: bigint
+  is_doubtful: boolean
+  is_asked_ahead: boolean
+}
 
 /** `newest`: the token's last move, if it had to be searched for. */
 type Ended = { is: "ended"; output: WatchAuthorizationOutput; newest: Move | null }
@@ -52,7 +60,7 @@ export type Verdict = Ended | { is: "open" } | { is: "unknown"; because: string 
 export async function judgeAuthorization(
   asker: Asker,
   watch: Watch,
-  { changes, timestamp, is_doubtful }: SeenInBlocks,
+  { changes, timestamp, is_doubtful, is_asked_ahead }: SeenInBlocks,
 ): Promise<Verdict | null> {
   const asked = watch.input
   const ofToken = changesOf(changes, asked)
@@ -61,6 +69,7 @@ export async function judgeAuthorization(
   const deadline = BigInt(Math.floor(Date.parse(asked.deadline_at) / 1000))
   const isOver = timestamp > deadline
   if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue(watch, asker.context.clock())) return null
+  if (is_asked_ahead) return stillToRead
   try {
     // Without agreement, the block may be one that most of the network does not have.
     if (!(await asker.isAgreed())) return providersDisagree
@@ -75,6 +84,11 @@ export async function judgeAuthorization(
 const providersDisagree: Verdict = {
   is: "unknown",
   because: "not all providers agree on the newest confirmed block",
+}
+
+const stillToRead: Verdict = {
+  is: "unknown",
+  because: "owners were asked for at a block that is still to be read",
 }
 
 /** Judges by the state: unlike logs, it cannot be missing because a provider was behind or blocks are still unread. */
@@ -130,11 +144,14 @@ async function outcomeInLogs(
   const change = found[changes - 1]
   if (!change) return withoutLogs
   const nonce = await nonceIfKept(asker, asked, { hash: change.blockHash, number: change.blockNumber })
-  // An earlier change, before the one that took the authorization's nonce, if newer logs are missing.
+  // Another change than the one that took the authorization's nonce, if newer logs are missing or of another fork.
   const after = asked.authorization_nonce + changes
-  const isAfterNonce =
-    nonce === null ? await hasNewest(asker, asked, { found, after }) : nonce > asked.authorization_nonce
-  if (!isAfterNonce) return withoutLogs
+  const inBlock = found.slice(0, changes).filter(({ blockHash }) => blockHash === change.blockHash).length
+  const isFirst =
+    nonce === null
+      ? await hasNewest(asker, asked, { found, after })
+      : nonce === asked.authorization_nonce + inBlock
+  if (!isFirst) return withoutLogs
   return await outcomeOf(asker, asked, change, newest)
 }
 
@@ -142,10 +159,11 @@ async function outcomeInLogs(
 async function outcomeOf(
   { chain }: Asker,
   asked: WatchAuthorizationInput,
-  { transactionHash: hash }: { transactionHash: Hex },
+  { transactionHash: hash, blockHash: block }: { transactionHash: Hex; blockHash: Hex },
   newest: Move | null,
-): Promise<Ended> {
-  const { logs } = await reach(() => chain.rpc.getTransactionReceipt({ hash }))
+): Promise<Verdict> {
+  const { logs, blockHash } = await reach(() => chain.rpc.getTransactionReceipt({ hash }))
+  if (blockHash !== block) return { is: "unknown", because: "the block of its use was replaced" }
   const isUsed = parseEventLogs({ abi: collectionAbi, eventName: "AuthorizationUsed", logs }).some(
     ({ address, args }) =>
       args.serial === BigInt(asked.serial) &&

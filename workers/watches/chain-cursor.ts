@@ -6,7 +6,7 @@ import { collections } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least, most } from "../../src/engine/chain/extremes.ts"
-import { surelyHeld } from "../../src/engine/chain/headers.ts"
+import { type Header, mostBehind, surelyHeld } from "../../src/engine/chain/headers.ts"
 import { lowestBlock } from "../../src/engine/chain/logs.ts"
 import { requireOwnChain } from "../../src/engine/chain/own-chain.ts"
 import type { Context } from "../../src/platform/context.ts"
@@ -15,46 +15,46 @@ import { isNewestMarkThere, markStretch, newestMark } from "./chain-marks.ts"
 /** How far any worker has read a chain; null if none has. */
 export type Cursor = typeof chainCursors.$inferSelect | null
 
-/** How far a chain was read. `is_lost`: blocks above that are no longer part of it. */
-type LastRead = { block: bigint; is_lost: boolean }
+/** How far a chain was read. `hash`: that block's, null if unknown. `is_lost`: blocks above it are no longer part of it. */
+type LastRead = { block: bigint; hash: string | null; is_lost: boolean }
 
 /**
- * Returns the last block that was read and is still part of the chain; if it was replaced, the newest mark that is, but
- * none at or above a replaced block at which owners were asked for. For a chain that was never read, returns the last block before its oldest collection.
+ * Returns the last block that was read and is still part of the chain; if it was replaced, the newest mark that is. For
+ * a chain that was never read, returns the last block before its oldest collection. Returns null while the provider
+ * lacks the last block that was read, or the one at which owners were asked for, because it is behind.
  */
 export async function lastRead(
   { db, log }: Context,
   chain: ConnectedChain,
   cursor: Cursor,
   deepest: bigint,
-): Promise<LastRead> {
-  if (!cursor) return { block: await beforeCollections(db.read, chain, deepest), is_lost: false }
+): Promise<LastRead | null> {
+  if (!cursor) return { block: await beforeCollections(db.read, chain, deepest), hash: null, is_lost: false }
   const { owners_block_number, owners_block_hash } = cursor
   // An earlier release, which did not follow owners, has read this far; its last results may be just below.
   if (owners_block_number === null)
     return {
       block: most(BigInt(cursor.block_number) - BigInt(chain.config.finality_depth), -1n),
+      hash: null,
       is_lost: false,
     }
   const read = BigInt(owners_block_number)
-  if (read <= deepest) {
-    const block = await chain.headers.at(read)
-    if (block.hash === owners_block_hash)
-      return await readSinceAsked(db.read, chain, cursor, { read, deepest })
-  }
-  if (read > deepest && (await isBehind(db.read, chain, read, deepest)))
-    return { block: deepest, is_lost: false }
+  const newest = most(read, BigInt(cursor.asked_block_number ?? -1))
+  if (newest > deepest && (await isBehind(db.read, chain, newest, deepest))) return null
+  const isThere = read <= deepest && (await chain.headers.at(read)).hash === owners_block_hash
+  const gone = await goneAsked(chain, cursor, { read, deepest })
+  if (isThere && (gone === null || gone > read))
+    return { block: read, hash: owners_block_hash, is_lost: gone !== null }
   // Another chain at the same URL has none of the blocks, but has not replaced any.
   await requireOwnChain(chain)
-  const mark = await newestMark(db.read, chain, least(read, deepest))
-  const unlost = mark ?? (await beforeCollections(db.read, chain, deepest))
-  const gone = await goneAsked(chain, cursor, { read, deepest })
-  const block = gone === null ? unlost : least(unlost, gone - 1n)
+  const highest = [read, deepest, (gone ?? deepest + 1n) - 1n].reduce(least)
+  const mark = await newestMark(db.read, chain, highest)
+  const block = mark?.number ?? (await beforeCollections(db.read, chain, deepest))
   log.warn(
     { chain_id: chain.chain_id, from_block: Number(block) },
     "blocks that were already read have been replaced; the chain is read again from an earlier block",
   )
-  return { block, is_lost: true }
+  return { block, hash: mark?.hash ?? null, is_lost: true }
 }
 
 /**
@@ -64,31 +64,14 @@ export async function lastRead(
 async function isBehind(
   queries: Queries,
   chain: ConnectedChain,
-  read: bigint,
+  newest: bigint,
   deepest: bigint,
 ): Promise<boolean> {
-  const isFar = read - deepest >= surelyHeld(chain.config)
+  const isFar = newest - deepest >= surelyHeld(chain.config)
   if (isFar && !(await isNewestMarkThere(queries, chain, deepest))) return false
   // Ranks the providers to find out which one lags: without other requests to this chain, nothing else does.
   chain.providers.rankWhenDue()
   return true
-}
-
-/**
- * Returns how far the chain was read. If the block at which owners were last asked for was
- * replaced, those owners are lost.
- */
-async function readSinceAsked(
-  queries: Queries,
-  chain: ConnectedChain,
-  cursor: NonNullable<Cursor>,
-  { read, deepest }: { read: bigint; deepest: bigint },
-): Promise<LastRead> {
-  const gone = await goneAsked(chain, cursor, { read, deepest })
-  if (gone === null) return { block: read, is_lost: false }
-  if (gone > deepest && (await isBehind(queries, chain, gone, deepest)))
-    return { block: read, is_lost: false }
-  return { block: least(read, gone - 1n), is_lost: true }
 }
 
 /**
@@ -103,14 +86,35 @@ async function goneAsked(
   if (cursor.asked_block_number === null) return null
   const asked = BigInt(cursor.asked_block_number)
   if (read >= asked + BigInt(chain.config.finality_depth)) return null
-  return (await isAskedThere(chain, cursor, deepest)) ? null : asked
+  return asked <= deepest && (await askedBlock(chain, cursor)) ? null : asked
 }
 
-/** Returns whether the block at which owners were last asked for is part of the chain; true if they never were. */
-async function isAskedThere({ headers }: ConnectedChain, cursor: Cursor, deepest: bigint): Promise<boolean> {
+/** Returns the block at which owners were last asked for; null if it is not part of the chain, or they never were. */
+async function askedBlock({ headers }: ConnectedChain, cursor: Cursor): Promise<Header | null> {
   const number = cursor?.asked_block_number ?? null
-  if (number === null) return true
-  return number <= deepest && (await headers.at(BigInt(number))).hash === cursor?.asked_block_hash
+  if (number === null) return null
+  const block = await headers.at(BigInt(number))
+  return block.hash === cursor?.asked_block_hash ? block : null
+}
+
+/**
+ * Returns the block at which to ask for the owners from lost blocks: as long as it is there and not old, the one for
+ * which that is noted, so that workers side by side ask at the same block; otherwise `deepest`.
+ */
+export async function blockToAskAt(chain: ConnectedChain, cursor: Cursor, deepest: Header): Promise<Header> {
+  if (cursor?.owners_block_hash !== null) return deepest
+  const age = deepest.number - BigInt(cursor.asked_block_number ?? -1)
+  if (age < 0n || age > mostBehind(chain.config)) return deepest
+  return (await askedBlock(chain, cursor)) ?? deepest
+}
+
+/**
+ * Returns whether owners were asked for at another block than `deepest` that is still to be read: those at a second
+ * one would outlive the first.
+ */
+export function isAskedAhead(cursor: Cursor, { hash }: Place): boolean {
+  if (!cursor || cursor.asked_block_hash === hash) return false
+  return (cursor.asked_block_number ?? -1) > (cursor.owners_block_number ?? -1)
 }
 
 /**
@@ -147,19 +151,6 @@ export async function holdCursor(
   if (what.some((each) => now?.[each] !== cursor?.[each])) throw new ReadByAnother(unread)
 }
 
-/**
- * Returns whether owners were last asked for at a later block of the chain that has this one, as by another worker.
- */
-export async function isAskedLater(
-  chain: ConnectedChain,
-  cursor: Cursor,
-  { number, hash }: Place,
-): Promise<boolean> {
-  if (BigInt(cursor?.asked_block_number ?? -1) <= number) return false
-  const { number: newest } = await chain.headers.follow()
-  return (await isAskedThere(chain, cursor, newest)) && (await chain.headers.at(number)).hash === hash
-}
-
 /** Reads the cursor of a chain. */
 export async function readCursor(queries: Queries, chainId: number): Promise<Cursor> {
   const [cursor] = await cursorOf(queries, { chain_id: chainId })
@@ -175,18 +166,18 @@ export async function noteOwnersAsked(turn: Turn, chain: ConnectedChain, block: 
 
 /**
  * Stores that blocks above `safe` were lost, until the chain is read from there again: whatever fork its provider
- * follows next, owners are asked for again before that. `asked`: the block at which they are about to be; null to keep
- * the stored one. Returns the new cursor.
+ * follows next, owners are asked for again before that. `asked`: the block at which they are about to be. Returns the
+ * new cursor.
  */
 export async function noteLost(
   turn: Turn,
   chain: ConnectedChain,
   safe: bigint,
-  asked: Place | null,
+  asked: Place,
 ): Promise<Cursor> {
   // A worker of the release before asks for this block: there is none before the first.
   const lost = { owners_block_number: Number(most(safe, 0n)), owners_block_hash: null }
-  return await changeCursor(turn, chain, { ...lost, ...(asked && askedAt(asked)) })
+  return await changeCursor(turn, chain, { ...lost, ...askedAt(asked) })
 }
 
 type Place = { number: bigint; hash: string }

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, lte, or } from "drizzle-orm"
+import { and, desc, eq, gt, lt, lte, or } from "drizzle-orm"
 import { chainMarks } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
@@ -16,13 +16,14 @@ export async function newestMark(
   queries: Queries,
   { chain_id, headers }: ConnectedChain,
   highest: bigint,
-): Promise<bigint | null> {
+): Promise<{ number: bigint; hash: string } | null> {
   for (const { block_number, block_hash } of await marksUpTo(queries, {
     chain_id,
     highest: Number(highest),
   })) {
-    const { hash } = await headers.at(BigInt(block_number))
-    if (hash === block_hash) return BigInt(block_number)
+    const number = BigInt(block_number)
+    const { hash } = await headers.at(number)
+    if (hash === block_hash) return { number, hash }
   }
   return null
 }
@@ -50,7 +51,7 @@ export async function markStretch(
   { from, number, hash }: Stretch,
 ): Promise<void> {
   const at = Number(number)
-  await dropMarks(tx, { chain_id, number: at })
+  await dropMarks(tx, { chain_id, number: at, from: Number(from) })
   const passed = highestPassed(Number(from), at, config.finality_depth)
   if (passed === 0) return
   await addMark(tx, { chain_id, number: at, hash, kept_until: at + 4 * passed })
@@ -71,15 +72,16 @@ const marksUpTo = query((db, { chain_id, highest }: Given<{ chain_id: number; hi
 )
 
 /** Deletes marks that are too old, and marks of blocks that are read again. */
-const dropMarks = query((db, { chain_id, number }: Given<{ chain_id: number; number: number }>) =>
-  db
-    .delete(chainMarks)
-    .where(
-      and(
-        eq(chainMarks.chain_id, chain_id),
-        or(gte(chainMarks.block_number, number), lt(chainMarks.kept_until, number)),
+const dropMarks = query(
+  (db, { chain_id, number, from }: Given<{ chain_id: number; number: number; from: number }>) =>
+    db
+      .delete(chainMarks)
+      .where(
+        and(
+          eq(chainMarks.chain_id, chain_id),
+          or(gt(chainMarks.block_number, from), lt(chainMarks.kept_until, number)),
+        ),
       ),
-    ),
 )
 
 type Mark = { chain_id: number; number: number; hash: string; kept_until: number }

@@ -15,7 +15,7 @@ import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type BlockPlace, stateAt } from "../../src/engine/chain/state-at.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { partsOf } from "../../src/platform/parts.ts"
-import { askedBy, type Cursor, holdCursor, isAskedLater, readCursor, readUpTo } from "./chain-cursor.ts"
+import { askedBy, type Cursor, holdCursor, readUpTo } from "./chain-cursor.ts"
 
 /** The collections of a chain, by lower-case contract address. */
 export type Contracts = ReadonlyMap<string, { collection_id: string; address: Address }>
@@ -135,48 +135,31 @@ const foundOwnerOf = query((db, { collection_id, serial }: Given<Token>) =>
 )
 
 /**
- * Asks for the owners that were read from blocks above `safe`, after a reorganization: no log reports a move that was
- * undone. Throws `ReadByAnother` and `ChainUnreachable`.
+ * Asks for the owners that were read from blocks above `safe`, at the block `asked`, after a reorganization: no log reports
+ * a move that was undone. Throws `ReadByAnother` and `ChainUnreachable`.
  */
 export async function askOwnersAnew(
   context: Context,
   chain: ConnectedChain,
   cursor: Cursor,
-  { safe, deepest }: { safe: bigint; deepest: Header },
+  { safe, asked }: { safe: bigint; asked: Header },
 ): Promise<void> {
   const doubtful = await doubtfulTokens(context.db.read, chain.chain_id, safe)
   for (const some of partsOf(doubtful, atOnce)) {
     const owners = await Promise.all(
-      some.map(({ address, serial }) => ownerAt(chain, address, serial, deepest)),
+      some.map(({ address, serial }) => ownerAt(chain, address, serial, asked)),
     )
-    const held = await askedBeside(context.db.read, chain, cursor, deepest)
     await inTurn(context, null, async (turn) => {
-      await holdCursor(turn, chain, held, [...readUpTo, ...askedBy], safe)
+      await holdCursor(turn, chain, cursor, [...readUpTo, ...askedBy], safe)
       for (const [index, { told_by, ...token }] of some.entries()) {
         const [unit] = await unitOfToken(turn.tx, token)
-        const seen = { owner: owners[index] ?? null, block_number: Number(deepest.number) }
+        const seen = { owner: owners[index] ?? null, block_number: Number(asked.number) }
         const owner_block = unlessGone(unit?.owner_block, told_by)
         if (unit) await noteSeenOwner(turn, { ...unit, owner_block }, seen)
         else await noteFoundOwner(turn, token, seen, told_by)
       }
     })
   }
-}
-
-/**
- * Returns the cursor as it must be while a worker asks for owners at a block: another one may ask at a later block of
- * the same chain, but not on another fork, whose owners would then be overwritten.
- */
-async function askedBeside(
-  queries: Queries,
-  chain: ConnectedChain,
-  cursor: Cursor,
-  block: Header,
-): Promise<Cursor> {
-  const now = await readCursor(queries, chain.chain_id)
-  if (!cursor || !now || !(await isAskedLater(chain, now, block))) return cursor
-  const { asked_block_number, asked_block_hash } = now
-  return { ...cursor, asked_block_number, asked_block_hash }
 }
 
 /**

@@ -23,6 +23,8 @@ export async function findLostOwners(
   { context, chain, deepest, isAgreed }: Asker,
   cursor: Cursor,
 ): Promise<void> {
+  // What was read and what is asked must be of one fork.
+  if (cursor?.owners_block_hash !== deepest.hash) return
   for (const unit of await unitsWithoutOwner(context.db.read, { chain_id: chain.chain_id })) {
     try {
       // Without agreement, the block may be one of the old fork, with owners that only that fork has.

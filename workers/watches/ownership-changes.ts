@@ -10,13 +10,17 @@ import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { type Move, tokenKey } from "./follow-owners.ts"
 
 /**
- * Consecutive blocks that are read together. `is_doubtful`: earlier blocks that were read may no longer be part of the
- * chain, as if the provider had followed another fork for long.
+ * Consecutive blocks that are read together. `before`: the hash of the block before them, null if unknown.
+ * `is_doubtful`: earlier blocks that were read may no longer be part of the chain, as if the provider had followed
+ * another fork for long.
  */
-export type Span = { first: bigint; last: bigint; is_final: boolean; is_doubtful: boolean }
-
-/** The hashes of the block before a span, null if unknown, and of its last block. */
-type Between = { before: string | null; last: string }
+export type Span = {
+  first: bigint
+  last: bigint
+  is_final: boolean
+  before: string | null
+  is_doubtful: boolean
+}
 
 type OwnershipChange = {
   address: Address
@@ -27,20 +31,21 @@ type OwnershipChange = {
 }
 
 /**
- * Reads what happened to the tokens of some contracts, in the order of the chain. Returns null if final blocks have
- * more than providers return at once; then read fewer. Throws `ChainUnreachable`.
+ * Reads what happened to the tokens of some contracts, in the order of the chain. `lastHash`: that of the span's last
+ * block. Returns null if final blocks have more than providers return at once; then read fewer. Throws
+ * `ChainUnreachable`, also if the blocks do not follow one another up to the last.
  */
 export async function readOwnershipChanges(
   chain: ConnectedChain,
   addresses: readonly Address[],
   span: Span,
-  between: Between | null,
+  lastHash: string,
 ): Promise<OwnershipChange[] | null> {
   const parts = chain.contracts_at_once.partsOf(addresses)
   if (!span.is_final) {
     // By block hash, which a provider that is behind or on another fork does not have.
     const headers = await someAtATime(numbersIn(span), questionsAtOnce, (number) => chain.headers.at(number))
-    if (between) requireTied(headers, between)
+    requireTied(headers, span.before, lastHash)
     return await changesIn(
       chain,
       headers.flatMap(({ hash: blockHash }) => parts.map((address) => ({ address, blockHash }))),
@@ -57,7 +62,7 @@ export async function readOwnershipChanges(
 /**
  * Throws `ChainUnreachable` unless the blocks follow one another: a provider on another fork has other blocks and logs.
  */
-function requireTied(headers: Header[], { before, last }: Between): void {
+function requireTied(headers: Header[], before: string | null, last: string): void {
   let below = before
   for (const { number, hash, parent_hash } of headers) {
     if (below !== null && parent_hash !== below)

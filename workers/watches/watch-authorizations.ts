@@ -1,4 +1,5 @@
 import { and, asc, eq } from "drizzle-orm"
+import type { Address } from "viem"
 import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../../machines/authorization.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { effects, transfers } from "../../src/db/schema.ts"
@@ -25,9 +26,10 @@ import {
 } from "./authorization-outcome.ts"
 import {
   askedBy,
+  blockToAskAt,
   type Cursor,
   holdCursor,
-  isAskedLater,
+  isAskedAhead,
   lastRead,
   moveCursor,
   noteLost,
@@ -36,7 +38,14 @@ import {
   readCursor,
   readUpTo,
 } from "./chain-cursor.ts"
-import { askOwnersAnew, type Contracts, contractsOn, followMoves, type Move } from "./follow-owners.ts"
+import {
+  askOwnersAnew,
+  type Contracts,
+  contractsOn,
+  followMoves,
+  type Move,
+  ownerAt,
+} from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
 import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } from "./ownership-changes.ts"
 import { singleUse } from "./single-use.ts"
@@ -91,7 +100,9 @@ async function readOn(
   if (height < 0n) return "at work"
   let cursor = await readCursor(context.db.read, chain.chain_id)
   const read = await lastRead(context, chain, cursor, height)
-  const since = unread === null ? read.block : least(read.block, unread)
+  if (read === null) return isIdle ? "idle" : "at work"
+  // After a loss, all is judged anew.
+  const since = unread === null || read.is_lost ? read.block : least(read.block, unread)
   if (since === height) return isIdle ? "idle" : "at work"
   const deepest = await headers.at(height)
   let agreement: Promise<boolean> | undefined
@@ -106,18 +117,17 @@ async function readOn(
   // Without a contract, nothing earlier matters.
   const from = contracts.size === 0 ? height : since + 1n
 
-  const round = {
-    ...asker,
-    checkpoint,
-    contracts,
-    highest: read.is_lost ? null : read.block,
-  }
+  const highest = read.is_lost ? null : { number: read.block, hash: read.hash }
+  const round = { ...asker, checkpoint, contracts, highest }
   let first = from
+  let before = first === read.block + 1n ? read.hash : null
   while (first <= height) {
     const is_doubtful = first === from && read.is_lost
-    const span = { ...blocksFrom(first, chain, { head, height }), is_doubtful }
+    const span = { ...blocksFrom(first, chain, { head, height, highest: read.block }), before, is_doubtful }
     const reached = await readBlocks({ ...round, cursor }, watched, span)
-    first = reached.next
+    if (reached === null) continue
+    first = span.last + 1n
+    before = reached.hash
     cursor = reached.cursor
   }
   await findLostOwners(asker, cursor)
@@ -126,18 +136,20 @@ async function readOn(
 
 /**
  * Returns the blocks to read next. Only blocks that every node has are read by range: a node that is behind leaves out
- * what it lacks.
+ * what it lacks. Other blocks that are read again are read in one piece up to the `highest`, which shows that they are
+ * still the same.
  */
 function blocksFrom(
   first: bigint,
   chain: ConnectedChain,
-  { head, height }: { head: bigint; height: bigint },
-): Omit<Span, "is_doubtful"> {
+  { head, height, highest }: { head: bigint; height: bigint; highest: bigint },
+): Omit<Span, "before" | "is_doubtful"> {
   const final = head - surelyHeld(chain.config) + 1n
   if (first <= final) {
     const last = least(first + chain.log_ranges.size() - 1n, final)
     return { first, last: least(last, height), is_final: true }
   }
+  if (first <= highest) return { first, last: highest, is_final: false }
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   return { first, last: least(first + together - 1n, height), is_final: false }
@@ -154,12 +166,12 @@ async function replaceLostOwners(
     throw new ChainUnreachable(
       `not all providers of chain ${chain.chain_id} agree on block ${deepest.number}: owners are read again once they do, or once the wrong one is removed from CHAINS`,
     )
-  const isLater = await isAskedLater(chain, cursor, deepest)
+  const asked = await blockToAskAt(chain, cursor, deepest)
   const noted = await inTurn(context, null, async (turn) => {
     await holdCursor(turn, chain, cursor, [...readUpTo, ...askedBy], safe)
-    return await noteLost(turn, chain, safe, isLater ? null : deepest)
+    return await noteLost(turn, chain, safe, asked)
   })
-  await askOwnersAnew(context, chain, noted, { safe, deepest })
+  await askOwnersAnew(context, chain, noted, { safe, asked })
   return noted
 }
 
@@ -169,19 +181,19 @@ type Round = Asker & {
   contracts: Contracts
   cursor: Cursor
   /** The highest block read before, where the cursor stays until it is passed; null if that block was lost. */
-  highest: bigint | null
+  highest: { number: bigint; hash: string | null } | null
 }
 
-/** Reads one span. Returns where to continue: at the same block if there was more than providers return at once. */
+/** Reads one span. Returns its last block's hash and the new cursor; null if it has more than providers return at once. */
 async function readBlocks(
   round: Round,
   watched: Watch[],
   span: Span,
-): Promise<{ next: bigint; cursor: Cursor }> {
+): Promise<{ hash: string; cursor: Cursor } | null> {
   const { context, checkpoint } = round
   const since = performance.now()
   const found = await findIn(round, watched, span)
-  if (found === null) return { next: span.first, cursor: round.cursor }
+  if (found === null) return null
   const { outcomes, notes } = found
   if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
   const { ends, moved } = await inTurn(context, null, (turn) => writeDown(turn, round, span, found))
@@ -193,7 +205,7 @@ async function readBlocks(
   }
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
-  return { next: span.last + 1n, cursor: moved }
+  return { hash: found.block.hash, cursor: moved }
 }
 
 /** What a span of blocks contains. */
@@ -204,23 +216,24 @@ type Found = {
   outcomes: { watch: Watch; output: WatchAuthorizationOutput }[]
   notes: { watch: Watch; note: Note }[]
   restated: { id: string; transaction_hash: string }[]
-  /** Whether a search found moves in blocks that are still to be read. */
+  /** Whether moves are as of the deepest block, although blocks before it are still to be read. */
   is_ahead: boolean
 }
 
 /** Returns null if the blocks contain more than providers return at once. */
 async function findIn(round: Round, watched: readonly Watch[], span: Span): Promise<Found | null> {
-  const { context, chain, contracts, cursor } = round
+  const { context, chain, deepest, contracts, cursor, highest } = round
   const block = await chain.headers.at(span.last)
+  const lastHash = (span.last === highest?.number ? highest.hash : null) ?? block.hash
   const addresses = [...contracts.values()].map(({ address }) => address)
-  const isNext = !span.is_doubtful && cursor?.owners_block_number === Number(span.first) - 1
-  const between = { before: isNext ? cursor.owners_block_hash : null, last: block.hash }
-  const all = await readOwnershipChanges(chain, addresses, span, between)
+  const all = await readOwnershipChanges(chain, addresses, span, lastHash)
   if (all === null) return null
   const changes = byToken(all)
   const used = all.flatMap(({ digest }) => digest ?? [])
   const told = await toldUses(context.db.read, chain, used)
-  const seen = { changes, timestamp: block.timestamp, is_doubtful: span.is_doubtful }
+  const { timestamp } = block
+  const is_asked_ahead = isAskedAhead(cursor, deepest)
+  const seen = { changes, timestamp, is_doubtful: span.is_doubtful, is_asked_ahead }
   const judged = await judgeAll(round, watched, seen)
   const ended = judged.flatMap(({ watch, verdict }) => (verdict.is === "ended" ? { watch, ...verdict } : []))
   const notes = judged.flatMap(({ watch, verdict }) => {
@@ -228,14 +241,24 @@ async function findIn(round: Round, watched: readonly Watch[], span: Span): Prom
     return note ? { watch, note } : []
   })
   const searched = ended.flatMap(({ newest }) => newest ?? [])
+  const is_ahead = searched.length > 0 && block.hash !== deepest.hash
+  const moved = is_ahead ? await atDeepest(round, searched) : searched
   return {
     block,
-    moves: [...all.flatMap(({ move }) => move ?? []), ...searched],
+    moves: [...all.flatMap(({ move }) => move ?? []), ...moved],
     outcomes: ended,
     notes,
     restated: usedAnew(told, changes),
-    is_ahead: searched.some(({ block_number }) => block_number > span.last),
+    is_ahead,
   }
+}
+
+/** Moves the tokens to where they are at the deepest block. */
+async function atDeepest({ chain, deepest }: Asker, moves: Move[]): Promise<Move[]> {
+  return await someAtATime(moves, watchesAtOnce, async (move) => {
+    const to = (await ownerAt(chain, move.address, Number(move.serial), deepest)) ?? move.address
+    return { ...move, to: to as Address, block_number: deepest.number }
+  })
 }
 
 /** Stores what was found. Returns how the authorizations ended, and the new cursor. Throws `ReadByAnother`. */
@@ -246,7 +269,7 @@ async function writeDown(
   { block, moves, outcomes, notes, restated, is_ahead }: Found,
 ): Promise<{ ends: { watch: Watch; outcome: string }[]; moved: Cursor }> {
   const isFound = outcomes.length > 0 || moves.length > 0
-  await holdCursor(turn, chain, cursor, readUpTo, isFound ? first - 1n : null)
+  await holdCursor(turn, chain, cursor, [...readUpTo, ...askedBy], isFound ? first - 1n : null)
   const ends: { watch: Watch; outcome: string }[] = []
   for (const { watch, output: seen } of outcomes) {
     const output = await singleUse(turn.tx, watch.actor_id, seen)
@@ -258,7 +281,7 @@ async function writeDown(
   // After the results, so that what the blocks say wins.
   await followMoves(turn, contracts, moves)
   let moved = cursor
-  const isNew = highest === null || last > highest
+  const isNew = highest === null || last > highest.number
   if (isNew) moved = await moveCursor(turn, chain, first - 1n, block)
   // Only this shows later that a block with moves, which is still to be read, was replaced.
   if (is_ahead) moved = await noteOwnersAsked(turn, chain, deepest)
