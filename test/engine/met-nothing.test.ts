@@ -401,6 +401,29 @@ test("a chip replacement that waits to be repeated is not taken for done while n
   expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
 }, 30_000)
 
+test("a chip replacement that waits to be repeated once more is not taken for done while no node has its receipt", async () => {
+  const finality_depth = 12
+  const hand = await open({ confirmation_depth: 1, finality_depth })
+  const [owning] = hand.lanes
+  const { unit_id, address } = await issuedUnit(hand)
+  const { chip_id } = await replaceChip(hand, unit_id)
+  await hand.settle()
+  await putBeforeDeployment(hand, "replaceChip")
+  await goOn(hand, 2)
+  await putBeforeDeployment(hand, "replaceChip")
+  await grant(hand, owning.signer.address, 0n)
+  await goOn(hand, finality_depth + 2)
+  expect((await hand.transactionsOf("replaceChip")).map(({ status }) => status)).toEqual([
+    "final",
+    "confirmed",
+  ])
+  await outwaitNewestBlock()
+  await tickLane({ ...owning, chain: withoutReceipts(hand) })
+  await grant(hand, owning.signer.address)
+  await goOn(hand, 5)
+  expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+}, 30_000)
+
 test("an issuance without effect that another transaction achieved is repeated if only that transaction is undone", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const [, issuing] = hand.lanes

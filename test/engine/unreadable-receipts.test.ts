@@ -3,6 +3,7 @@ import { inArray } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { transactionAttempts, units } from "../../src/db/schema.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
 import type { Rpc } from "../../src/engine/chain/rpc.ts"
 import type { Lane } from "../../src/engine/lanes/held-lane.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
@@ -14,6 +15,8 @@ import {
   openByHand,
   outwaitNewestBlock,
   pairedUnit,
+  undoBlocks,
+  undoFrom,
 } from "../harness/by-hand.ts"
 
 let hand: ByHand
@@ -49,28 +52,58 @@ test("a serial assigned before an older transaction's receipt could be read stay
   await tickBlind(withoutReceipt(hand.lanes[1], lost))
   expect(await serialsOf([first, behind])).toEqual([null, 2])
 
-  const { client } = hand.stage.anvil
-  await client.request({ method: "anvil_reorg", params: [1, []] } as never)
+  await undoBlocks(hand)
   await revertAll()
   const next = await pairedUnit(hand, collection_id)
   await hand.settle()
   expect(await serialsOf([first, behind, next])).toEqual([1, 2, 3])
 }, 60_000)
 
+test("an issuance that is sent again and undone again does not hold up the one that it builds on", async () => {
+  hand = await openByHand({ confirmation_depth: 4, finality_depth: 50 })
+  const { address, first, behind, lost } = await twoOnTheirWay()
+  await hand.mine(4)
+  await tickBlind(withoutReceipt(hand.lanes[1], lost))
+  expect(await serialsOf([first, behind])).toEqual([null, 2])
+
+  await undoBlocks(hand, 4)
+  await revertAll()
+  await goOnUntil(async () => {
+    const sent = await hand.transactionsOf("issueUnit")
+    return sent.length === 4 && sent.every(({ hash }) => hash !== null)
+  })
+  expect(await serialsOf([first, behind])).toEqual([null, 2])
+  const [, , next] = await hand.transactionsOf("issueUnit")
+  await undoFrom(hand, Number(next?.block_number))
+  await revertAll()
+  await goOnUntil(async () => (await issuedOn(hand.chain, address as Address)) === 2)
+  await hand.settle()
+  expect(await serialsOf([first, behind])).toEqual([1, 2])
+}, 60_000)
+
 /** Two units of one collection, each with a transaction; the first one is the one to be lost. */
 async function twoOnTheirWay() {
-  const { id: collection_id } = await activeCollection(hand)
+  const { id: collection_id, address } = await activeCollection(hand)
   const first = await pairedUnit(hand, collection_id)
   await hand.tick()
   const behind = await pairedUnit(hand, collection_id)
   await hand.tick()
   const [lost] = await hand.transactionsOf("issueUnit")
-  return { collection_id, first, behind, lost: lost?.id ?? "" }
+  return { collection_id, address, first, behind, lost: lost?.id ?? "" }
 }
 
 async function serialsOf(ids: string[]): Promise<(number | null | undefined)[]> {
   const rows = await hand.world.context.db.read.select().from(units).where(inArray(units.id, ids))
   return ids.map((id) => rows.find((row) => row.id === id)?.serial)
+}
+
+async function goOnUntil(isSo: () => Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 20; round++) {
+    await hand.tick()
+    await hand.mine()
+    if (await isSo()) return
+  }
+  throw new Error("it did not happen within 20 rounds")
 }
 
 /** Has the last two transactions mined while the key has no role. */

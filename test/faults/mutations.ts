@@ -1488,7 +1488,7 @@ export const mutations: Mutation[] = [
     file: giveResults,
     replace: [
       [
-        'if (members.some(({ status }) => status === "done"))\n      return await sendAnew(lane, { transaction, effects: members, receipt }, place, members)',
+        'if (members.some(({ status }) => status === "done"))\n      return await sendUndone(lane, { transaction, effects: members, receipt }, place, members)',
         "",
       ],
     ],
@@ -2074,6 +2074,24 @@ export const mutations: Mutation[] = [
     noticed_by: {
       file: metNothing,
       test: "after a repetition is lost once its own block is final, which an operator is told",
+    },
+  },
+  {
+    name: "content that waits to be sent again stays open",
+    file: giveResults,
+    replace: [['{ status: "confirmed", ...nowhere } as const', "{}"]],
+    noticed_by: {
+      file: "test/engine/unreadable-receipts.test.ts",
+      test: "an issuance that is sent again and undone again does not hold up the one that it builds on",
+    },
+  },
+  {
+    name: "content that waits to be sent again may settle where it had no effect",
+    file: giveResults,
+    replace: [["...nowhere }", "...unsettled(place) }"]],
+    noticed_by: {
+      file: metNothing,
+      test: "a chip replacement that waits to be repeated once more is not taken for done while no node has its receipt",
     },
   },
   {

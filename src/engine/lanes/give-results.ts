@@ -11,6 +11,7 @@ import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { type BlockPlace, isCanonical, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
+import { nowhere } from "./nonces.ts"
 import { noteStep } from "./note-step.ts"
 import { withoutReceipt } from "./push-on.ts"
 import { moveContent, sendAnew, tellLost, waitsUntil } from "./send-anew.ts"
@@ -88,7 +89,7 @@ async function confirm(
   if (isCancelled(transaction, place.hash)) {
     // What was done once is not planned again, so it must wait here until it may be sent.
     if (members.some(({ status }) => status === "done"))
-      return await sendAnew(lane, { transaction, effects: members, receipt }, place, members)
+      return await sendUndone(lane, { transaction, effects: members, receipt }, place, members)
     await moveContent(lane, transaction, place)
     noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
     return nothing
@@ -97,7 +98,7 @@ async function confirm(
   const mined = { transaction, effects: members, receipt }
   const judged = await job.results(lane.chain, queries, mined)
   const undone = undoneOf(mined, judged)
-  if (undone.length > 0) return await sendAnew(lane, mined, place, undone)
+  if (undone.length > 0) return await sendUndone(lane, mined, place, undone)
   const results = await judgeBesideSuccess(lane, mined, await judgeReverted(lane, job, mined, judged))
   const isInVain = receipt.status === "reverted" || (results.length > 0 && results.every(isError))
   if (isInVain && !(await isForGood(lane, place, results))) return nothing
@@ -119,6 +120,22 @@ async function confirm(
   if (isSettled) tellLostOf(lane, mined, results)
   noteStep(lane.context, { name: "confirm", since, outcome: status }, transaction, members)
   return nothing
+}
+
+/**
+ * Sends again content that moved here after its results were given. Until it can be sent it is not open: what it waits
+ * for may wait until nothing is.
+ */
+async function sendUndone(
+  lane: HeldLane,
+  mined: Mined & { transaction: WatchedTransaction },
+  place: BlockPlace,
+  undone: Effect[],
+): Promise<Findings> {
+  // With its place it would count as settled there.
+  const change = { status: "confirmed", ...nowhere } as const
+  await inLane(lane, (turn) => updateTransaction(turn, lane.lease, mined.transaction.id, change))
+  return await sendAnew(lane, mined, place, undone)
 }
 
 /**
