@@ -21,7 +21,7 @@ import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createHeaderChain } from "../../src/engine/chain/headers.ts"
 import type { Rpc } from "../../src/engine/chain/rpc.ts"
-import type { Jobs } from "../../src/engine/jobs/job.ts"
+import { type Job, type Jobs, jobFor } from "../../src/engine/jobs/job.ts"
 import { leaveLane, tickLane } from "../../src/engine/lanes/lane.ts"
 import { LeaseLost, takeLease } from "../../src/engine/lanes/leases.ts"
 import { requestCancel } from "../../src/engine/lanes/transactions.ts"
@@ -37,18 +37,24 @@ import {
   activeCollection,
   type ByHand,
   callAsOutsider,
+  goOn,
   grant,
   issuedUnit,
   issuingLane,
   newCollection,
   newUnit,
+  numberOf,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
   pairedUnit,
   person,
+  preparedClaim,
+  readToken,
+  reorganize,
   replaceChip,
   replacementNow,
+  tickOf,
   withoutReceipts,
 } from "../harness/by-hand.ts"
 
@@ -56,17 +62,17 @@ const open = openForEachTest()
 
 let clock: ReturnType<typeof spyOn<Performance, "now">> | undefined
 
-/** Judging each deployment takes a second by the process's clock. */
-function slow(jobs: Jobs): Jobs {
-  const { deployCollection } = jobs
+/** Judging each transaction of a kind takes a second by the process's clock. */
+function slow(jobs: Jobs, kind: "deployCollection" | "relayClaim"): Jobs {
+  const job: Job = jobFor(jobs, kind)
   const now = performance.now.bind(performance)
   let late = 0
   clock = spyOn(performance, "now").mockImplementation(() => now() + late)
-  const results: typeof deployCollection.results = async (...given) => {
+  const results: Job["results"] = async (...given) => {
     late += 1_000
-    return await deployCollection.results(...given)
+    return await job.results(...given)
   }
-  return { ...jobs, deployCollection: { ...deployCollection, results } }
+  return { ...jobs, [kind]: { ...job, results } }
 }
 
 describe("a result is given", () => {
@@ -100,11 +106,29 @@ describe("a result is given", () => {
     const context = { ...lane.context, wake: (queue: string) => void woken.push(queue) }
     const statuses = async () => (await Promise.all(ids.map((id) => statusOf(hand, id)))).sort()
     await outwaitNewestBlock()
-    await tickLane({ ...lane, context, jobs: slow(lane.jobs) }).finally(() => clock?.mockRestore())
+    const jobs = slow(lane.jobs, "deployCollection")
+    await tickLane({ ...lane, context, jobs }).finally(() => clock?.mockRestore())
     expect(await statuses()).toEqual(["active", "deploying"])
     expect(woken).toContain(laneQueue(lane.signer.lane_id))
     await hand.tick()
     expect(await statuses()).toEqual(["active", "active"])
+  }, 30_000)
+
+  test("also for what another one waits for, however long that one takes", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
+    const { unit_id, address } = await issuedUnit(hand)
+    const { chip_id } = await replaceChip(hand, unit_id)
+    await hand.settle()
+    await (await preparedClaim(hand, unit_id, person.address))()
+    await hand.settle()
+    await reorganize(hand, "deployCollection", ({ kind }) =>
+      kind === "replaceChip" || kind === "relayClaim" ? 0 : 1,
+    )
+    const [owning] = hand.lanes
+    const tick = tickOf({ ...owning, jobs: slow(owning.jobs, "relayClaim") })
+    await goOn({ ...hand, tick }, 20).finally(() => clock?.mockRestore())
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
 
   test("only if all providers have the same block", async () => {

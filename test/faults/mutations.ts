@@ -142,6 +142,29 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "only if all providers have the same block" },
   },
   {
+    name: "what waits is judged before what it waits for, round after round",
+    file: giveResults,
+    replace: [[" || lastTurn(one) - lastTurn(other)", ""]],
+    noticed_by: { file: lanes, test: "also for what another one waits for, however long that one takes" },
+  },
+  {
+    name: "whoever a round did not reach counts as new in the next one",
+    file: giveResults,
+    replace: [
+      ["new Map(seen.map((each) => [each.transaction.id, lastTurn(each)]))", "new Map<string, number>()"],
+    ],
+    noticed_by: {
+      file: "test/engine/findings.test.ts",
+      test: "transactions take turns if a round has time for one only, new ones first",
+    },
+  },
+  {
+    name: "whose turn it was is forgotten after each round",
+    file: lane,
+    replace: [["  memory.judged = new Map([...first.judged, ...last.judged])\n", ""]],
+    noticed_by: { file: lanes, test: "also for what another one waits for, however long that one takes" },
+  },
+  {
     name: "what reverted has failed at once",
     file: giveResults,
     replace: [["if (!(await isFinal(lane, place))) return false", ""]],

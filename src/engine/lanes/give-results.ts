@@ -9,7 +9,7 @@ import { tryCall } from "../chain/try-call.ts"
 import { type Effect, isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/job.ts"
 import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
-import { type HeldLane, inLane } from "./held-lane.ts"
+import { type HeldLane, inLane, type Judged } from "./held-lane.ts"
 import { type BlockPlace, isCanonical, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
 import { nowhere } from "./nonces.ts"
 import { noteStep } from "./note-step.ts"
@@ -26,31 +26,40 @@ import { spellMilliseconds, urgencyOf } from "./turns.ts"
 
 /**
  * Applies the results of transactions that are deep enough, for a limited time. Transactions that have been deep enough
- * for a while come last: they wait for finality, like reverted ones, and are judged again at each block.
+ * for a while come last: they wait for finality, like reverted ones, and are judged again at each block. Otherwise those
+ * come first that were not judged for longest: what only waits must not use up the time of what it waits for.
  */
 export async function giveResults(
   lane: HeldLane,
   seen: readonly Seen[],
-): Promise<{ findings: Findings; is_done: boolean }> {
+  before: Judged,
+): Promise<{ findings: Findings; is_done: boolean; judged: Judged }> {
   const { config } = lane.chain
   const { confirmation_depth } = config
-  const deadline = performance.now() + spellMilliseconds(config)
+  const begin = performance.now()
+  const deadline = begin + spellMilliseconds(config)
   const found: Findings[] = []
   const depthOf = ({ mined }: Seen) => (mined ? Number(lane.head) - mined.place.block_number + 1 : 0)
   const lateness = (each: Seen) => Number(depthOf(each) > confirmation_depth + lateBlocks(config))
-  for (const each of seen.toSorted((one, other) => lateness(one) - lateness(other))) {
+  const lastTurn = ({ transaction }: Seen) => before.get(transaction.id) ?? 0
+  const inOrder = seen.toSorted(
+    (one, other) => lateness(one) - lateness(other) || lastTurn(one) - lastTurn(other),
+  )
+  const judged = new Map(seen.map((each) => [each.transaction.id, lastTurn(each)]))
+  for (const each of inOrder) {
     const { transaction, mined } = each
     if (!mined || transaction.status === "allocated") continue
     const depth = depthOf(each)
     const isOpen = transaction.status !== "confirmed" && transaction.status !== "reverted"
     if (isOpen && depth < confirmation_depth) continue
-    if (performance.now() > deadline) return { findings: join(...found), is_done: false }
+    if (performance.now() > deadline) return { findings: join(...found), is_done: false, judged }
+    judged.set(transaction.id, begin)
     const given = await attempt(lane, transaction, () =>
       isOpen ? confirm(lane, transaction, mined) : takeBack(lane, transaction, mined),
     )
     found.push(given)
   }
-  return { findings: join(...found), is_done: true }
+  return { findings: join(...found), is_done: true, judged }
 }
 
 /** Splits transactions into those that people wait for, most urgent first, and the others. */

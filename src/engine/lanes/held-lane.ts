@@ -22,6 +22,8 @@ export type Lane = {
 export type LaneMemory = {
   /** The newest block at which all open transactions were looked at. */
   seen_head?: bigint
+  /** When the results of transactions that are not final were last judged. */
+  judged?: Judged
   /** Set once the providers have confirmed that they serve this chain. */
   is_right_chain?: boolean
   /** The holder of the lease when this process last tried to take it. */
@@ -31,6 +33,9 @@ export type LaneMemory = {
   /** The lowest cost that a node refused as too high for one transaction, in wei, and the block at which it did. */
   refused_cost?: { cost: bigint; at: bigint }
 }
+
+/** Times by the ids of transactions. */
+export type Judged = ReadonlyMap<string, number>
 
 /** A lane while its lease is held, at one block. Immutable within a round: steps return what they find. */
 export type HeldLane = Readonly<Omit<Lane, "claimant" | "memory">> & {

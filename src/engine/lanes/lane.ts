@@ -107,12 +107,14 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
 
   // What people wait for comes before sending. The other results come last, while the pool is full.
   const [soon, later] = byUrgency(looked?.seen ?? [])
-  const first = await giveResults(held, soon)
+  const judged = memory.judged ?? new Map()
+  const first = await giveResults(held, soon, judged)
   // What cannot be signed now need not take a nonce.
   const canSign = lane.signer.account !== null && !(before.failure instanceof SignerUnavailable)
   const maySend = canSign && !isHalted && before.pause === null
   const sent = maySend ? await sendWaitingEffects(held) : nothing
-  const last = await giveResults(held, later)
+  const last = await giveResults(held, later, judged)
+  memory.judged = new Map([...first.judged, ...last.judged])
   const given = join(first.findings, last.findings)
   const isComplete = join(before, given).failure === null
   if (isComplete && first.is_done && last.is_done) memory.seen_head = held.head
