@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
-import { type Address, getAddress } from "viem"
-import { chips, effects } from "../../src/db/schema.ts"
+import { asc, eq } from "drizzle-orm"
+import { type Address, getAddress, type Hex } from "viem"
+import { type AttemptRow, chips, effects, transactionAttempts } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { requestCancel } from "../../src/engine/lanes/transactions.ts"
 import { createMetadataRefresh } from "../../src/resources/metadata-refreshes/service.ts"
 import {
   activeCollection,
@@ -16,6 +17,7 @@ import {
   goOn,
   grant,
   issuedUnit,
+  issuingLane,
   meetNoContract,
   numberOf,
   openForEachTest,
@@ -32,6 +34,7 @@ import {
   replacementNow,
   twoIssuedUnits,
   undoBlocks,
+  undoFrom,
   withoutReceipts,
 } from "../harness/by-hand.ts"
 
@@ -446,6 +449,51 @@ test("an issuance without effect that another transaction achieved is repeated i
   await hand.tick()
   await undoBlocks(hand)
   await goOn(hand, 10)
+  expect(await issuedOn(hand.chain, address as Address)).toBe(1)
+}, 30_000)
+
+test("an issuance without effect that was planned again is over if its cancel is mined on another fork", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { client } = hand.stage.anvil
+  const { read } = hand.world.context.db
+  const [, { signer }] = hand.lanes
+  const { id, address } = await activeCollection(hand)
+  await pairedUnit(hand, id)
+  await hand.tick()
+  const [issuance] = await hand.transactionsOf("issueUnit")
+  const ofIssuance = eq(transactionAttempts.transaction_id, issuance?.id ?? "")
+  const [call] = await read.select().from(transactionAttempts).where(ofIssuance)
+  await client.dropTransaction({ hash: call?.hash as Hex })
+  await hand.turn((t) => requestCancel(t, issuance?.id ?? ""))
+  await goOn(hand, 1)
+  await hand.tick()
+  const [deployment] = await hand.transactionsOf("deployCollection")
+  const onFork = async (isOnIt: (attempt: AttemptRow) => boolean) => {
+    const attempts = await read
+      .select()
+      .from(transactionAttempts)
+      .orderBy(asc(transactionAttempts.created_at))
+    for (const { raw } of attempts.filter(isOnIt))
+      await client.sendRawTransaction({ serializedTransaction: raw as Hex })
+    await hand.mine()
+  }
+
+  await undoFrom(hand, Number(deployment?.block_number))
+  const { number: common } = await client.getBlock()
+  await grant(hand, signer.address, 0n)
+  await onFork(({ is_cancel }) => !is_cancel)
+  await grant(hand, signer.address)
+  await hand.settle()
+  await goOn(hand, 3)
+  expect((await hand.transactionsOf("issueUnit")).map(({ status }) => status)).toEqual([
+    "confirmed",
+    "confirmed",
+  ])
+  await undoFrom(hand, common + 1n)
+  await onFork(({ hash }) => hash !== call?.hash)
+  await goOn(hand, 22)
+  expect((await hand.transactionsOf("issueUnit")).map(({ status }) => status)).toEqual(["final", "final"])
+  expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
   expect(await issuedOn(hand.chain, address as Address)).toBe(1)
 }, 30_000)
 

@@ -2118,6 +2118,20 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a cancelled transaction that had done nothing is sent again",
+    file: giveResults,
+    replace: [
+      [
+        'if (mined.effects.some(({ status }) => status === "done"))\n      return await sendAnew(',
+        "if (mined.effects.length >= 0)\n      return await sendAnew(",
+      ],
+    ],
+    noticed_by: {
+      file: metNothing,
+      test: "an issuance without effect that was planned again is over if its cancel is mined on another fork",
+    },
+  },
+  {
     name: "what somebody else came before is waited for for ever",
     file: sendAnew,
     replace: [["await isOverForGood(lane, mined, place, verdict)", "place.block_number < 0"]],

@@ -277,7 +277,13 @@ async function takeBack(
   const queries = lane.context.db.read
   const job = jobFor(lane.jobs, kind)
   const mined = { transaction, effects: await effectsOf(queries, id), receipt }
-  if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place, mined.effects)
+  if (isCancelled(transaction, place.hash)) {
+    if (mined.effects.some(({ status }) => status === "done"))
+      return await sendAnew(lane, mined, place, mined.effects)
+    // What it had not done has failed or been planned again.
+    await inLane(lane, (turn) => updateTransaction(turn, lane.lease, id, { status: "reverted", ...place }))
+    return nothing
+  }
   const results = await job.results(lane.chain, queries, mined)
   const undone = undoneOf(mined, results)
   if (undone.length > 0) return await sendAnew(lane, mined, place, undone)
