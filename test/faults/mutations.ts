@@ -15,6 +15,8 @@ const sendEffects = "src/engine/lanes/send-effects.ts"
 const watch = "workers/watches/watch-authorizations.ts"
 const cursor = "workers/watches/chain-cursor.ts"
 const overtaken = "test/engine/overtaken.test.ts"
+const undoneIssuances = "test/engine/undone-issuances.test.ts"
+const issueOrder = "workers/jobs/issue-order.ts"
 const metNothing = "test/engine/met-nothing.test.ts"
 const refused = "test/engine/refused.test.ts"
 const besideReleased = "test/engine/beside-released.test.ts"
@@ -991,7 +993,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a bulk request is joined with what comes next",
-    file: "workers/jobs/issue-order.ts",
+    file: issueOrder,
     replace: [["effect.input.bulk_pairing_id !== bulkPairingId", "effect.input.unit_id === bulkPairingId"]],
     noticed_by: { file: lanes, test: "contains a bulk request alone, without the work after it" },
   },
@@ -2056,11 +2058,29 @@ export const mutations: Mutation[] = [
   },
   {
     name: "what had no effect is issued anew with more units",
-    file: "workers/jobs/issue-units.ts",
-    replace: [["  if (!members.some(isRepeat)) return members", "  if (members.length > 0) return members"]],
+    file: issueOrder,
+    replace: [["  if (chipIds === null) return await", "  if (chipIds !== undefined) return await"]],
     noticed_by: {
       file: overtaken,
       test: "an issuance that reverted leaves no later one stuck if it is mined again successfully",
+    },
+  },
+  {
+    name: "the rest of what had no effect is issued anew with more units",
+    file: issueOrder,
+    replace: [["issued >= 0 && issued < chip_ids.length", "issued === 0"]],
+    noticed_by: {
+      file: undoneIssuances,
+      test: "if a part of them was sent alone, and the rest with a new unit behind it",
+    },
+  },
+  {
+    name: "what had no effect is issued anew in one piece although a part of it was sent alone",
+    file: issueOrder,
+    replace: [["one.length - other.length", "other.length - one.length"]],
+    noticed_by: {
+      file: undoneIssuances,
+      test: "if a part of them was sent alone and reverted, too, and only that part comes back",
     },
   },
   {

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray } from "drizzle-orm"
+import { and, desc, eq, inArray, notExists, sql } from "drizzle-orm"
 import {
   type Address,
   getAbiItem,
@@ -9,7 +9,7 @@ import {
 } from "viem"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
-import { type CollectionRow, type TransactionRow, transactions } from "../../src/db/schema.ts"
+import { type CollectionRow, effects, type TransactionRow, transactions } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { callsIn } from "../../src/engine/chain/desk.ts"
@@ -49,16 +49,38 @@ const callsWith = query((db, { address, chain_id, statuses }: Given<Sought>) =>
   db
     .select({ to: transactions.to, call: transactions.call })
     .from(transactions)
-    .where(
-      and(
-        eq(transactions.chain_id, chain_id),
-        eq(transactions.kind, "issueUnit"),
-        mayCall(address),
-        inArray(transactions.status, statuses),
-      ),
-    )
+    .where(and(mayIssueIn({ address, chain_id }), inArray(transactions.status, statuses)))
     .orderBy(desc(transactions.nonce)),
 )
+
+/**
+ * Returns what transactions have issued, or would have, for units of a collection that wait again or went on to another
+ * transaction. Until these are final, a reorganization may bring them to where they succeed.
+ */
+export async function releasedIssuances(
+  queries: Queries,
+  { id, address, chain_id }: CollectionRow,
+): Promise<Issuance[]> {
+  const rows = await releasedCalls(queries, { id, address, chain_id })
+  return rows.flatMap((row) => issuancesIn(row, address))
+}
+
+const releasedCalls = query(
+  (db, { id, address, chain_id }: Given<Pick<CollectionRow, "id" | "address" | "chain_id">>) => {
+    const isBound = eq(effects.transaction_id, transactions.id)
+    const isOfCollection = sql`${effects.input} ->> 'collection_id' = ${id}`
+    const bound = db.select({ id: effects.id }).from(effects).where(and(isBound, isOfCollection))
+    const isSettled = inArray(transactions.status, ["confirmed", "reverted"])
+    return db
+      .select({ to: transactions.to, call: transactions.call })
+      .from(transactions)
+      .where(and(mayIssueIn({ address, chain_id }), isSettled, notExists(bound)))
+  },
+)
+
+function mayIssueIn({ address, chain_id }: Given<Pick<CollectionRow, "address" | "chain_id">>) {
+  return and(eq(transactions.chain_id, chain_id), eq(transactions.kind, "issueUnit"), mayCall(address))
+}
 
 /** What a transaction issues in one collection, with the effects that asked for it. */
 export type Batch = Issuance & { collection_id: string; effects: Effect<"issueUnit">[] }

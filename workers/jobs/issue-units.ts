@@ -33,7 +33,7 @@ import {
 } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
 import { type Batch, batchesOf, type Issuance, issuancesWith, lackOf, serialsOf } from "./issue-batches.ts"
-import { beforeHeldSerials, maxUnits, nextBatch, withoutOvertaking } from "./issue-order.ts"
+import { beforeHeldSerials, maxUnits, nextBatch, nextUnits } from "./issue-order.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
 
@@ -44,8 +44,7 @@ export const issueUnits: Job<"issueUnit"> = {
   async plan(chain, queries, waiting) {
     const collection = await collectionOf(queries, waiting[0])
     const ofCollection = waiting.filter((effect) => effect.input.collection_id === collection.id)
-    const members = await withoutOvertaking(queries, nextBatch(ofCollection))
-    if (members.length === 0) return { do: "wait", effects: ofCollection }
+    const members = await nextUnits(queries, collection, ofCollection)
     const found = await settleFound(queries, collection, members)
     if (found) return found
     const next = { collection, ofCollection, members }
@@ -136,7 +135,7 @@ async function planFirst(
 ): Promise<Call<"issueUnit"> | Wait<"issueUnit"> | Write<"issueUnit">> {
   const takenUp = await takeUpSerials(chain, queries, collection, ofCollection)
   if (takenUp) return takenUp
-  const issued = await issuableNow(queries, collection, members)
+  const issued = await beforeHeldSerials(queries, collection, members)
   return await issueOrWait(chain, { collection, ofCollection, members: issued })
 }
 
@@ -173,7 +172,7 @@ async function callsOfOthers(
     const batch = nextBatch(ofCollection)
     if (!next || id === first.input.collection_id || !isForDesk(chain, batch)) continue
     if (batch.length > room) continue
-    const planned = await callOfOther(chain, queries, next, { batch, ofCollection })
+    const planned = await callOfOther(chain, queries, next, { ofCollection, room })
     if (!planned) continue
     calls.push(planned)
     room -= planned.members.length
@@ -187,12 +186,12 @@ async function callOfOther(
   chain: ConnectedChain,
   queries: Queries,
   next: Effect<"issueUnit">,
-  { batch, ofCollection }: Record<"batch" | "ofCollection", Effect<"issueUnit">[]>,
+  { ofCollection, room }: { ofCollection: Effect<"issueUnit">[]; room: number },
 ): Promise<Call<"issueUnit"> | null> {
   try {
     const collection = await collectionOf(queries, next)
-    const members = await withoutOvertaking(queries, batch)
-    if (members.length === 0) return null
+    const members = await nextUnits(queries, collection, ofCollection)
+    if (members.length > room || !isForDesk(chain, members)) return null
     if (await settleFound(queries, collection, members)) return null
     if (await lastOnItsWay(queries, collection)) return null
     const planned = await planFirst(chain, queries, { collection, ofCollection, members })
@@ -242,24 +241,6 @@ async function giveTo(turn: Turn, { id }: Effect<"issueUnit">, transaction_id: s
     .update(transactions)
     .set({ status: "confirmed", updated_at: turn.at })
     .where(and(eq(transactions.id, transaction_id), eq(transactions.status, "reverted")))
-}
-
-/**
- * Returns the part of a batch that is sent together. Units whose batch had no effect are sent with the
- * same others as at first: a reorganization may bring the earlier bytes back, and the contract refuses a
- * batch of which it has only a part.
- */
-async function issuableNow(
-  queries: Queries,
-  collection: CollectionRow,
-  batch: Effect<"issueUnit">[],
-): Promise<Effect<"issueUnit">[]> {
-  const members = await beforeHeldSerials(queries, collection, batch)
-  if (!members.some(isRepeat)) return members
-  const earlier = await issuancesWith(queries, collection, ["confirmed", "reverted"])
-  const before = earlier.find(({ first }) => first === collection.next_serial)
-  const end = members.findIndex(({ input }) => !before?.chip_ids.includes(input.chip_id))
-  return end <= 0 ? members : members.slice(0, end)
 }
 
 async function issueBatch(
