@@ -80,14 +80,16 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     const [effect] = (await waitingFor(collection.id)) as [Effect]
     return { collection, unit, effect }
   }
-  const insertTransaction = async (change: Pick<TransactionRow, "kind" | "status">) => {
-    const [lane, id, hash] = [laneRow(), newId(), `0x${newId()}`]
+  const insertTransaction = async (
+    change: Pick<TransactionRow, "kind" | "status"> & { block_hash?: null },
+  ) => {
+    const [lane, id, hash, block_hash] = [laneRow(), newId(), `0x${newId()}`, "0x03"]
     const fees = { max_fee_per_gas: "1", max_priority_fee_per_gas: "1" }
     await service.turn(async ({ tx, at }) => {
       await tx.insert(lanes).values(lane)
       await tx.insert(transactions).values({
         ...{ id, lane_id: lane.id, chain_id: lane.chain_id, nonce: 7, to: "0x01", call: "0x", gas: 21_000 },
-        ...{ ...fees, ...change, created_at: at, updated_at: at },
+        ...{ ...fees, block_hash, ...change, created_at: at, updated_at: at },
       })
       await tx.insert(transactionAttempts).values({
         ...{ hash, transaction_id: id, kind: "first", raw: "0x02", ...fees, send_count: 1, created_at: at },
@@ -154,11 +156,12 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
 
   test.each([
     { kind: "issueUnit", status: "reverted", watched: "confirmed" },
-    { kind: "issueUnit", status: "sent", watched: "sent" },
-    { kind: "issueUnit", status: "final", watched: null },
+    { kind: "issueUnit", status: "confirmed", watched: "confirmed" },
+    { kind: "issueUnit", status: "sent", watched: "sent", block_hash: null },
+    { kind: "issueUnit", status: "final", watched: null, block_hash: null },
     { kind: "useUpNonce", status: "reverted", watched: null },
   ] as const)(
-    "are watched with their transaction if it is one of the service's own: $kind, $status",
+    "are watched with their transaction, which is looked for again, if it is one of the service's own: $kind, $status",
     async ({ watched, ...change }) => {
       const { collection, effect } = await pairedOne()
       const { id, hash } = await insertTransaction(change)
@@ -174,6 +177,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
       const [transaction] = await read().select().from(transactions).where(eq(transactions.id, id))
       expect(done).toMatchObject({ status: "done", transaction_id: watched === null ? null : id })
       expect(transaction?.status).toBe(watched ?? change.status)
+      expect(transaction?.block_hash).toBe(watched === null && change.block_hash !== null ? "0x03" : null)
     },
   )
 

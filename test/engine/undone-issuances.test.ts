@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { asc, eq, inArray } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { effects, transactionAttempts, transactions, units } from "../../src/db/schema.ts"
+import { effects, lanes, transactionAttempts, transactions, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { pairChipsInBulk } from "../../src/resources/chips/service.ts"
@@ -90,6 +90,40 @@ describe("units whose issuances reverted have the serials that they were told, w
     await expectAsTold(hand, address, 2)
   }, 30_000)
 })
+
+test.each([{ unit: "waits" }, { unit: "was put off" }])(
+  "a unit that $unit while its reverted issuance succeeds is issued again if that is undone and its lane is halted until then",
+  async ({ unit }) => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
+    const [, { signer }] = hand.lanes
+    const { id, address } = await activeCollection(hand)
+    const reverted = await pairedUnit(hand, id)
+    await hand.tick()
+    await revertSent(hand)
+    await makeOldest(hand, await pairedUnit(hand, id))
+    if (unit === "was put off") await putOff(hand, reverted)
+    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
+    expect(await issuedOn(hand.chain, address as Address)).toBe(1)
+    await hand.tick()
+
+    const [issuance] = await hand.transactionsOf("issueUnit")
+    await undoFrom(hand, issuance?.block_number as number)
+    await revertAgain(hand)
+    const statusOf = (status: "halted" | "open") =>
+      hand.turn(({ tx }) => tx.update(lanes).set({ status }).where(eq(lanes.id, signer.lane_id)))
+    await statusOf("halted")
+    await hand.mine(8)
+    await goOn(hand, 3)
+    await statusOf("open")
+    await grant(hand, signer.address)
+    for (let round = 0; round < 10; round++) {
+      await makeDue(hand)
+      await goOn(hand, 1)
+    }
+    await expectAsTold(hand, address, 2)
+  },
+  30_000,
+)
 
 /** Mines what was sent and is in no block, after revoking the issuing signer's roles, and gives it them back. */
 async function revertSent(hand: ByHand): Promise<void> {

@@ -1166,20 +1166,30 @@ describe("a serial that only the chain has", () => {
     expect(await unitNow()).toMatchObject({ serial: 1, token_status: "active" })
   }, 30_000)
 
+  test("is not told before it is final even if the unit of its chip waits for it", async () => {
+    const { hand, unitNow } = await issuedByAnother({ is_its_chip: true })
+    await goOn(hand, depths.confirmation_depth + 1)
+    expect((await unitNow()).token_status).toBe("pending")
+    await undoBlocks(hand, depths.confirmation_depth + 1)
+    await hand.settle()
+    expect(await unitNow()).toMatchObject({ serial: 1, token_status: "active" })
+  }, 30_000)
+
   /**
    * A unit that waits, and a serial issued by another sender with the role, as the service may have done before a
    * restore.
    */
-  async function issuedByAnother() {
+  async function issuedByAnother({ is_its_chip } = { is_its_chip: false }) {
     const hand = await open(depths)
     const { id, address } = await activeCollection(hand)
     await grant(hand, outsider.address)
-    await hand.stage.anvil.client.writeContract({
-      ...{ account: outsider, chain: null, address: address as Address, abi: collectionAbi },
-      ...{ functionName: "issue", args: [1n, "0x0000000063", false] },
-    })
     const unit_id = await pairedUnit(hand, id)
     const { read } = hand.world.context.db
+    const chip = is_its_chip ? (await chipRowOf(read, unit_id)).chip_id : "0000000063"
+    await hand.stage.anvil.client.writeContract({
+      ...{ account: outsider, chain: null, address: address as Address, abi: collectionAbi },
+      ...{ functionName: "issue", args: [1n, `0x${chip}`, false] },
+    })
     const unitNow = () => unitRowOf(read, unit_id)
     const foundNow = async () =>
       (await read.select().from(foundSerials).where(eq(foundSerials.collection_id, id))).length

@@ -459,15 +459,10 @@ export const mutations: Mutation[] = [
   {
     name: "serials of others are taken up before they are final",
     file: "workers/jobs/take-up-serials.ts",
-    replace: [
-      [
-        "if (!(await areKept(chain, queries, [...issuances.values()]))) return",
-        "if (issuances.size < 0) return",
-      ],
-    ],
+    replace: [["if (!(await areOwn(queries, [...recent.values()]))) return", "if (recent.size < 0) return"]],
     noticed_by: {
       file: depths,
-      test: "goes to the next unit if a reorganization deeper than the confirmation depth undoes it",
+      test: "is not told before it is final even if the unit of its chip waits for it",
     },
   },
   {
@@ -2081,6 +2076,30 @@ export const mutations: Mutation[] = [
     noticed_by: {
       file: undoneIssuances,
       test: "if a part of them was sent alone and reverted, too, and only that part comes back",
+    },
+  },
+  {
+    name: "a serial that is taken up is given in a later round",
+    file: "workers/jobs/issue-units.ts",
+    replace: [["      await found?.write(turn)\n", ""]],
+    noticed_by: { file: undoneIssuances, test: "a unit that waits while its reverted issuance succeeds" },
+  },
+  {
+    name: "a serial that may be undone is taken up although its unit is put off",
+    file: "workers/jobs/take-up-serials.ts",
+    replace: [["if (!areGiven(found, recent, taken)) return", "if (found.length < 0) return"]],
+    noticed_by: {
+      file: undoneIssuances,
+      test: "a unit that was put off while its reverted issuance succeeds",
+    },
+  },
+  {
+    name: "a transaction that a unit is given to is not judged for it",
+    file: "workers/jobs/issue-units.ts",
+    replace: [['status: "confirmed", block_hash: null', 'status: "confirmed"']],
+    noticed_by: {
+      file: "test/engine/found-serials.test.ts",
+      test: "are watched with their transaction, which is looked for again",
     },
   },
   {

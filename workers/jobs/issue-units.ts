@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, notExists, sql } from "drizzle-orm"
+import { and, eq, gt, inArray, isNull, notExists, sql } from "drizzle-orm"
 import type { Address } from "viem"
 import { failure } from "../../machines/failures.ts"
 import { DatabaseUnavailable, type Queries } from "../../src/db/database.ts"
@@ -134,6 +134,7 @@ async function planFirst(
   { collection, ofCollection, members }: Next,
 ): Promise<Call<"issueUnit"> | Wait<"issueUnit"> | Write<"issueUnit">> {
   const takenUp = await takeUpSerials(chain, queries, collection, ofCollection)
+  if (takenUp?.do === "write") return giveAtOnce(collection, takenUp)
   if (takenUp) return takenUp
   const issued = await beforeHeldSerials(queries, collection, members)
   return await issueOrWait(chain, { collection, ofCollection, members: issued })
@@ -202,6 +203,18 @@ async function callOfOther(
   }
 }
 
+/** Gives serials in the database transaction that takes them up: until then, no lane repeats what issued them. */
+function giveAtOnce(collection: CollectionRow, takenUp: Write<"issueUnit">): Write<"issueUnit"> {
+  return {
+    ...takenUp,
+    async write(turn) {
+      await takenUp.write(turn)
+      const found = await settleFound(turn.tx, collection, takenUp.taken)
+      await found?.write(turn)
+    },
+  }
+}
+
 /** Gives units the serials that the chain already has for their chips; null if there are none. */
 async function settleFound(
   queries: Queries,
@@ -234,13 +247,16 @@ async function settleFound(
   }
 }
 
-/** Binds the effect to its transaction, which seemed to achieve nothing and from now on is watched for this effect. */
+/**
+ * Binds the effect to its transaction, which seemed to achieve nothing for it. Its lane finds the transaction again and
+ * judges it for this effect, too: by now, it may be in a block where it achieves nothing.
+ */
 async function giveTo(turn: Turn, { id }: Effect<"issueUnit">, transaction_id: string): Promise<void> {
   await turn.tx.update(effects).set({ transaction_id }).where(eq(effects.id, id))
   await turn.tx
     .update(transactions)
-    .set({ status: "confirmed", updated_at: turn.at })
-    .where(and(eq(transactions.id, transaction_id), eq(transactions.status, "reverted")))
+    .set({ status: "confirmed", block_hash: null, updated_at: turn.at })
+    .where(and(eq(transactions.id, transaction_id), inArray(transactions.status, ["confirmed", "reverted"])))
 }
 
 async function issueBatch(

@@ -26,9 +26,10 @@ const serialsAtOnce = 20
 
 /**
  * Takes up serials that the chain has issued and the database does not have, as after a restored back-up, with the
- * chips that they are bound to: each goes to the unit that has its chip, so that no unit is issued twice. Returns null
- * if there are none. Waits while they are above the confirmation depth, or not final if someone else issued them, and
- * while the chain has lost the contract. No transaction of the collection may be open.
+ * chips that they are bound to: each goes to the unit that has its chip, so that no unit is issued twice; `taken` are
+ * those that wait. Returns null if there are none. Waits while they are above the confirmation depth, or not final if
+ * nothing would issue them again, and while the chain has lost the contract. No transaction of the collection may be
+ * open.
  */
 export async function takeUpSerials(
   chain: ConnectedChain,
@@ -49,12 +50,16 @@ export async function takeUpSerials(
   const held = await heldSerials(queries, collection_id, issued)
   const lost = issued.filter((serial) => !held.has(serial))
   const issuances = await issuancesOf(chain, collection, lost, block)
-  if (!(await areKept(chain, queries, [...issuances.values()]))) return { do: "wait", effects: waiting }
+  const recent = await recentOf(chain, issuances)
+  if (!(await areOwn(queries, [...recent.values()]))) return { do: "wait", effects: waiting }
   const found = await readSerials(chain, collection, issuances, block)
+  const chipIds = new Set(found.map(({ chip_id }) => chip_id))
+  const taken = waiting.filter(({ input }) => chipIds.has(input.chip_id))
+  if (!areGiven(found, recent, taken)) return { do: "wait", effects: waiting }
   const about = { collection_id, serials: found.length, first_serial: first, last_serial: last }
   return {
     do: "write",
-    taken: [],
+    taken,
     write: (turn) => storeSerials(turn, collection, found, last),
     warning:
       found.length === 0
@@ -115,17 +120,34 @@ const unitsWith = query(
       .where(and(inArray(units.serial, serials), eq(units.collection_id, collection_id))),
 )
 
-/**
- * Returns whether issuances are final, or the lanes' own and so repeated if undone. Issuances of others would not be
- * repeated, and whatever was issued after them would wait for them.
- */
-async function areKept(chain: ConnectedChain, queries: Queries, issuances: Issuance[]): Promise<boolean> {
+/** Returns those issuances that are not final, by serial. */
+async function recentOf(
+  chain: ConnectedChain,
+  issuances: Map<number, Issuance>,
+): Promise<Map<number, Issuance>> {
   const final = await chain.headers.finalHeight()
-  const recent = issuances.filter(({ block_number }) => block_number > final)
-  if (recent.length === 0) return true
-  const hashes = [...new Set(recent.map(({ transaction_hash }) => transaction_hash))]
+  return new Map([...issuances].filter(([, { block_number }]) => block_number > final))
+}
+
+/**
+ * Returns whether issuances are the lanes' own. Those of others would not be repeated if undone, and whatever was issued
+ * after them would wait for them.
+ */
+async function areOwn(queries: Queries, issuances: Issuance[]): Promise<boolean> {
+  const hashes = [...new Set(issuances.map(({ transaction_hash }) => transaction_hash))]
+  if (hashes.length === 0) return true
   const own = await ownIssuances(queries, hashes)
   return own.size === hashes.length
+}
+
+/** Returns whether all recent serials go to units now: lanes repeat their own issuances only for the units of these. */
+function areGiven(
+  found: FoundSerial[],
+  recent: Map<number, Issuance>,
+  taken: Effect<"issueUnit">[],
+): boolean {
+  const chipIds = new Set(taken.map(({ input }) => input.chip_id))
+  return found.every(({ serial, chip_id }) => !recent.has(serial) || chipIds.has(chip_id))
 }
 
 async function readSerials(
