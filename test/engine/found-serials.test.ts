@@ -200,7 +200,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     const issued = { first: 1, chip_ids: [effect.input.chip_id] }
     const call = encodeIssue(2, issued, { asCode: false })
     const mined = { transaction: { to: collection.address, call }, effects: [effect] } as Mined<"issueUnit">
-    const result = { output: { serial: 1, transaction_hash: "0x01" } }
+    const result = { output: { serial: 1, transaction_hash: "0x01" }, block_number: null }
     await service.turn(async (turn) => {
       await settleEffect(turn, effect.id, result)
       await issueUnits.afterwards?.(turn, mined, [result])

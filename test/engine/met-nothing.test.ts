@@ -127,6 +127,7 @@ describe("a transaction without effect whose result was not given yet", () => {
     await callAsOutsider(hand, address, "replaceChip", [1n, numberOf(previous_chip_id), numberOf(chip_id)])
     await hand.mine()
     await hand.tick()
+    expect((await replacementNow(hand, id)).status).toBe("submitted")
     await undoBlocks(hand)
     await goOn(hand, 10)
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
@@ -434,6 +435,8 @@ test("an issuance without effect that another transaction achieved is repeated i
   const { unit_id, address } = await issuedUnit(hand)
   const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
   await meetNoContract(hand)
+  // Its own block is final, the other one's is not.
+  await hand.mine(30)
   await grant(hand, outsider.address)
   const contract = { address: address as Address, abi: collectionAbi }
   while ((await client.getCode(contract)) === undefined) {

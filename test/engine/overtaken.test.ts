@@ -347,7 +347,7 @@ describe("a deployment that reverted", () => {
     await hand.mine(8)
     await outwaitNewestBlock()
     expect(await results(hand.chain, read, mined)).toEqual([
-      { output: { transaction_hash: receipt.transactionHash } },
+      { output: { transaction_hash: receipt.transactionHash }, block_number: Number(receipt.blockNumber) },
     ])
   }, 30_000)
 })

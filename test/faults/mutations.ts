@@ -5,6 +5,7 @@ import { type BrokenRule, breakRule, copyProject, removeCopy } from "../harness/
 export type Mutation = BrokenRule & { noticed_by: { scenario: string } | { file: string; test: string } }
 
 const lanes = "test/engine/lanes.test.ts"
+const mixedForks = "test/engine/mixed-forks.test.ts"
 const depths = "test/engine/watch-depths.test.ts"
 const giveResults = "src/engine/lanes/give-results.ts"
 const providers = "src/engine/chain/providers.ts"
@@ -204,21 +205,63 @@ export const mutations: Mutation[] = [
     },
   },
   {
-    name: "what another transaction has done is watched no more, though it was mined later",
+    name: "a transaction settles where another fork shows that it did the work itself",
     file: giveResults,
-    replace: [["if (one.block_number > other.block_number) return false", ""]],
+    replace: [
+      [
+        "results.filter(isOutput).flatMap(",
+        "results.filter(isOutput).filter(({ output }) => output.transaction_hash !== place.hash).flatMap(",
+      ],
+    ],
     noticed_by: {
-      file: "test/engine/done-by-others.test.ts",
-      test: "a claim mined before the deployment and then achieved by another transaction is repeated if that one is undone",
+      file: mixedForks,
+      test: "a claim that reverted is repeated even if a node on the previous fork says that it was made",
     },
   },
   {
-    name: "what another transaction has done is watched no more where its receipt is not there yet",
-    file: giveResults,
-    replace: [["await isFinal(lane, other ?? place)", "other === null || (await isFinal(lane, other))"]],
+    name: "an issuance settles by a number of serials read on whatever fork",
+    file: "workers/jobs/issue-batches.ts",
+    replace: [
+      [
+        "serials && { serials, block_number: Number(receipt.blockNumber) }",
+        "serials && { serials, block_number: null }",
+      ],
+    ],
     noticed_by: {
-      file: "test/engine/done-by-others.test.ts",
-      test: "a claim that another transaction achieved is repeated even if a node had not seen that transaction",
+      file: mixedForks,
+      test: "an issuance without effect is repeated even if a node on the previous fork says that it has one",
+    },
+  },
+  {
+    name: "a claim settles by an owner read on whatever fork",
+    file: relayClaims,
+    replace: [["block_number: Number(blockNumber) }", "block_number: null }"]],
+    noticed_by: {
+      file: mixedForks,
+      test: "a claim without effect is repeated even if only the owner that a node on the previous fork names tells that it was made",
+    },
+  },
+  {
+    name: "a chip replacement settles by a chip read on whatever fork",
+    file: "workers/jobs/replace-chips.ts",
+    replace: [
+      [
+        "{ output: { transaction_hash }, block_number }",
+        "{ output: { transaction_hash }, block_number: null }",
+      ],
+    ],
+    noticed_by: {
+      file: mixedForks,
+      test: "a chip replacement without effect is repeated even if only the chip that a node on the previous fork names tells that it was made",
+    },
+  },
+  {
+    name: "a claim that was told of waits for logs that no provider has",
+    file: relayClaims,
+    replace: [[": await isSoAsFinal(chain, token, blockNumber, isIts)", ": false"]],
+    noticed_by: {
+      file: "test/engine/without-logs.test.ts",
+      test: "a claim that was made for its recipient before is not sent over and over if no node tells when",
     },
   },
   {
@@ -388,7 +431,7 @@ export const mutations: Mutation[] = [
     file: "workers/jobs/replace-chips.ts",
     replace: [
       [
-        "(await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id))",
+        "(await isSoAsFinal(chain, token, receipt.blockNumber, isBound))",
         "(await tokenAtDepth(chain, token, receipt.blockNumber))?.chip_id === chip_id",
       ],
     ],
@@ -442,9 +485,7 @@ export const mutations: Mutation[] = [
   {
     name: "a chip replacement is done by what is in the newest block",
     file: "workers/jobs/replace-chips.ts",
-    replace: [
-      ["isSuccess && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id))", "isSuccess"],
-    ],
+    replace: [["isSuccess && (await isSoAsFinal(chain, token, receipt.blockNumber, isBound))", "isSuccess"]],
     noticed_by: {
       file: metNothing,
       test: "does not succeed because of what another sender did in the newest block",
@@ -2045,7 +2086,7 @@ export const mutations: Mutation[] = [
   {
     name: "what reverted counts on another one that may yet be undone",
     file: giveResults,
-    replace: [["if (!(await isFinal(lane, other ?? place))) return false", ""]],
+    replace: [["Math.max(place.block_number, ...others)", "place.block_number"]],
     noticed_by: {
       file: overtaken,
       test: "is confirmed with another transaction once no reorganization can undo that one",

@@ -121,7 +121,7 @@ export const mutations: BrokenRule[] = [
     name: "a reverted issuance final at once",
     file: "workers/jobs/issue-units.ts",
     replace: [
-      ["serials === null && (await canSucceedLater(chain, queries, mined.transaction, batch))", "false"],
+      ["issued === null && (await canSucceedLater(chain, queries, mined.transaction, batch))", "false"],
     ],
   },
   {

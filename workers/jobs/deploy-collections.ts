@@ -45,10 +45,11 @@ export const deployCollections: Job<"deployCollection"> = {
       effects.map(async (effect) => {
         const { address } = await collectionOf(queries, effect)
         const { transactionHash: transaction_hash } = receipt
-        const isThere =
-          isDeployedBy(receipt, transaction.to as Address, address as Address) ||
-          (await hasCode(chain, address as Address, receipt))
-        if (isThere) return { output: { transaction_hash } }
+        const output = { transaction_hash }
+        if (isDeployedBy(receipt, transaction.to as Address, address as Address))
+          return { output, block_number: null }
+        if (await hasCode(chain, address as Address, receipt))
+          return { output, block_number: Number(receipt.blockNumber) }
         return { error: failure("collection.deployment_reverted", transaction_hash) }
       }),
     )

@@ -118,14 +118,20 @@ export async function lackOf(
   return "one of its collections is back as it was before"
 }
 
-/** Returns the serials of a batch's chips, in order; null if this transaction did not issue them. */
+/**
+ * Returns the serials of a batch's chips, in order, with the block that shows them, null if the receipt does; null if
+ * this transaction did not issue them.
+ */
 export async function serialsOf(
   chain: ConnectedChain,
   { receipt }: Mined<"issueUnit">,
   batch: Batch,
-): Promise<number[] | null> {
+): Promise<{ serials: number[]; block_number: number | null } | null> {
   if (receipt.status !== "success") return null
-  return serialsIn(receipt, batch) ?? (await serialsOfRepeat(chain, receipt, batch))
+  const issued = serialsIn(receipt, batch)
+  if (issued) return { serials: issued, block_number: null }
+  const serials = await serialsOfRepeat(chain, receipt, batch)
+  return serials && { serials, block_number: Number(receipt.blockNumber) }
 }
 
 function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): number[] | null {

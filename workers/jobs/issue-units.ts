@@ -68,13 +68,14 @@ export const issueUnits: Job<"issueUnit"> = {
     const { effects } = mined
     const judged = new Map<string, JobResult<"issueUnit">>()
     for (const batch of await batchesOf(queries, mined)) {
-      const serials = await serialsOf(chain, mined, batch)
-      const isToCome = serials === null && (await canSucceedLater(chain, queries, mined.transaction, batch))
+      const issued = await serialsOf(chain, mined, batch)
+      const isToCome = issued === null && (await canSucceedLater(chain, queries, mined.transaction, batch))
       for (const { id, input } of batch.effects) {
-        const serial = serials?.[batch.chip_ids.indexOf(input.chip_id)]
+        const serial = issued?.serials[batch.chip_ids.indexOf(input.chip_id)]
         const { transactionHash: transaction_hash } = mined.receipt
         if (isToCome) judged.set(id, "again")
-        else if (serial !== undefined) judged.set(id, { output: { serial, transaction_hash } })
+        else if (issued && serial !== undefined)
+          judged.set(id, { output: { serial, transaction_hash }, block_number: issued.block_number })
         else judged.set(id, { error: failure("unit.issuance_reverted", transaction_hash) })
       }
     }

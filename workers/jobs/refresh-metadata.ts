@@ -37,7 +37,7 @@ export const refreshMetadata: Job<"refreshMetadata"> = {
       effects.map(async (effect): Promise<JobResult<"refreshMetadata">> => {
         const { address: contract } = await collectionOf(queries, effect)
         if (said.some(({ address }) => isAddressEqual(address, contract as Address)))
-          return { output: { transaction_hash } }
+          return { output: { transaction_hash }, block_number: null }
         // What was done once is done again, however often it was planned.
         const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
         if (receipt.status === "success" && isToBeDone) return "again"

@@ -6,6 +6,7 @@ import {
   getAbiItem,
   isAddressEqual,
   parseEventLogs,
+  type TransactionReceipt,
 } from "viem"
 import { failure } from "../../machines/failures.ts"
 import type { Builder, Queries } from "../../src/db/database.ts"
@@ -31,7 +32,7 @@ import {
 import { isSentBefore } from "../../src/engine/jobs/sent-before.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
-import { tokenAtDepth, tokenNow } from "./token-at-depth.ts"
+import { isSoAsFinal, tokenAtDepth, tokenNow } from "./token-at-depth.ts"
 
 /** The most waiting claims joined into one transaction. */
 const maxClaims = 20
@@ -93,20 +94,14 @@ export const relayClaims: Job<"relayClaim"> = {
         const here = logs.some(
           (log) => isAddressEqual(log.address, claim.contract) && handsOver(log.args, claim),
         )
-        if (here) return { output: { transaction_hash: receipt.transactionHash } }
+        if (here) return { output: { transaction_hash: receipt.transactionHash }, block_number: null }
         const token = { contract: claim.contract, serial: BigInt(claim.serial) }
         // Still in custody, as after the chain lost the issuance for a while: nothing prevents the claim.
         const then = await tokenAtDepth(chain, token, receipt.blockNumber)
         if (then === null || then.owner === null) return "again"
         // The recipient may have transferred the unit since.
-        const earlier = await claimedIfTold(chain, claim, receipt.blockNumber)
-        if (earlier === "untold") {
-          // Sent again, it would have no effect again.
-          const isMade = receipt.status === "success" && isAddressEqual(then.owner, claim.recipient)
-          return isMade ? { output: { transaction_hash: receipt.transactionHash } } : "again"
-        }
-        if (earlier) return { output: earlier.output }
-        return { error: failure("claim.already_claimed", receipt.transactionHash) }
+        const earlier = await claimedIfTold(chain, claim, receipt, then.owner)
+        return earlier ?? { error: failure("claim.already_claimed", receipt.transactionHash) }
       }),
     )
   },
@@ -354,14 +349,28 @@ function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, cl
 }
 
 /**
- * Like `claimedBefore`, but "untold" if no provider has the logs: planned again, the claim waits for them alone. One that
- * was reported as done waits in its transaction, which would be sent again without effect.
+ * Like `claimedBefore`, but if no provider has the logs, the unit's owner decides. Planned again, the claim waits for
+ * them alone. One that was reported as done waits in its transaction, which would be sent again without effect.
  */
-async function claimedIfTold(chain: ConnectedChain, claim: Claim, seen: bigint) {
+async function claimedIfTold(
+  chain: ConnectedChain,
+  claim: Claim,
+  { status, blockNumber, transactionHash: transaction_hash }: TransactionReceipt,
+  owner: Address,
+) {
   try {
-    return await claimedBefore(chain, claim, seen)
+    return await claimedBefore(chain, claim, blockNumber)
   } catch (error) {
-    if (error instanceof ChainUnreachable && claim.effect.status === "open") return "untold" as const
+    if (!(error instanceof ChainUnreachable)) throw error
+    const isOpen = claim.effect.status === "open"
+    const token = { contract: claim.contract, serial: BigInt(claim.serial) }
+    const isIts = (then: { owner: Address | null }) =>
+      then.owner !== null && isAddressEqual(then.owner, claim.recipient)
+    const isMade = isOpen ? isIts({ owner }) : await isSoAsFinal(chain, token, blockNumber, isIts)
+    // Sent again, it would have no effect again.
+    if (status === "success" && isMade)
+      return { output: { transaction_hash }, block_number: Number(blockNumber) }
+    if (isOpen) return "again" as const
     throw error
   }
 }

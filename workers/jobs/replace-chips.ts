@@ -11,16 +11,14 @@ import type { Queries } from "../../src/db/database.ts"
 import { chipReplacements, collections, units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { most } from "../../src/engine/chain/extremes.ts"
 import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { chipNumber } from "../../src/engine/chain/issue-call.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
-import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { tokenAt } from "../../src/engine/chain/token-at.ts"
 import { doneBy, type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 import { openSwaps } from "./open-swaps.ts"
-import { isClaimedAtDepth, tokenAtDepth, tokenBy, tokenNow } from "./token-at-depth.ts"
+import { isClaimedAtDepth, isSoAsFinal, type TokenState, tokenAtDepth, tokenNow } from "./token-at-depth.ts"
 
 /** Binds a unit's token to another chip, by compare-and-set. */
 export const replaceChips: Job<"replaceChip"> = {
@@ -92,7 +90,8 @@ async function resultOf(
 ): Promise<Result> {
   const { chip_id, previous_chip_id } = effect.input
   const token = await tokenOf(queries, effect)
-  if (isSwappedIn(receipt, token, chip_id)) return { output: { transaction_hash: receipt.transactionHash } }
+  const output = { transaction_hash: receipt.transactionHash }
+  if (isSwappedIn(receipt, token, chip_id)) return { output, block_number: null }
   const now = await tokenSince(chain, token, receipt.blockNumber)
   const judged = { chain, queries, effect, receipt, token, now }
   switch (now.chip_id) {
@@ -118,13 +117,15 @@ function isSwappedIn({ logs }: TransactionReceipt, { contract, serial }: Token, 
  */
 async function resultIfBound({ chain, effect, receipt, token }: Judged): Promise<Result> {
   const { chip_id } = effect.input
+  const isBound = (then: TokenState) => then.chip_id === chip_id
   const isSuccess = receipt.status === "success"
   const search = isSuccess ? swapIfTold : swapOf
   const other = await search(chain, token, chipNumber(chip_id), receipt.blockNumber)
-  if (other) return { output: other.output }
+  if (other) return other
   // The token was issued for this very chip, or no provider that was asked has logs that old.
-  const isDone = isSuccess && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id))
-  return isDone ? { output: { transaction_hash: receipt.transactionHash } } : "again"
+  const isDone = isSuccess && (await isSoAsFinal(chain, token, receipt.blockNumber, isBound))
+  const [transaction_hash, block_number] = [receipt.transactionHash, Number(receipt.blockNumber)]
+  return isDone ? { output: { transaction_hash }, block_number } : "again"
 }
 
 /** As after the chain lost the issuance, or the previous swap, for a while: only a claim prevents this one. */
@@ -140,7 +141,7 @@ async function resultIfBoundToAnother(judged: Judged): Promise<Result> {
   const { chain, queries, effect, receipt, token, now } = judged
   const { chip_id, previous_chip_id } = effect.input
   const other = await swapOf(chain, token, chipNumber(chip_id), receipt.blockNumber)
-  if (other) return { output: other.output }
+  if (other) return other
   if (now.owner !== null) return await resultIfClaimed(judged)
   if (await followsOpenSwap(queries, effect)) return "again"
   // What was reported counts as lost only if the other chip is at the confirmation depth:
@@ -202,21 +203,6 @@ async function swapIfTold(...search: Parameters<typeof swapOf>) {
     if (error instanceof ChainUnreachable) return null
     throw error
   }
-}
-
-/**
- * Returns whether a token is bound to a chip as long as a block that was seen stays in the chain. If nodes have pruned
- * that state, reads it at the confirmation depth.
- */
-async function isBoundAsFinal(
-  chain: ConnectedChain,
-  token: Token,
-  seen: bigint,
-  chipId: string,
-): Promise<boolean> {
-  const block = most(seen, await chain.headers.finalHeight())
-  const ask = async () => (await tokenBy(chain, token, block))?.chip_id === chipId
-  return (await unlessForgotten(ask)) ?? (await tokenAtDepth(chain, token, seen))?.chip_id === chipId
 }
 
 type Token = { contract: Address; serial: bigint; deployed_block: number | null }

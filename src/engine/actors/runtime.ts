@@ -122,7 +122,8 @@ export async function settleEffect(turn: Turn, effectId: string, result: EffectR
   if (!effect) return false
   const type = `xstate.${"output" in result ? "done" : "error"}.actor.${effect.invoke_id}`
   const caused = { ...turn, request_id: turn.request_id ?? effect.request_id }
-  await applyEvent(caused, effect.actor_id, { type, ...result, actorId: effect.invoke_id })
+  const told = "output" in result ? { output: result.output } : { error: result.error }
+  await applyEvent(caused, effect.actor_id, { type, ...told, actorId: effect.invoke_id })
   return true
 }
 

@@ -133,9 +133,13 @@ export type Planned<Name extends LaneEffect = LaneEffect> = {
 /** A transaction and its effects, with the receipt that decides their results. */
 export type Mined<Name extends LaneEffect = LaneEffect> = Planned<Name> & { receipt: TransactionReceipt }
 
-/** `again`: the transaction achieved nothing, although nothing on chain prevents it, so the effect is planned again. */
+/**
+ * `block_number`: null if the receipt's own events show the output; otherwise the block that does, which is read by its
+ * number, maybe on another fork than the receipt's. `again`: the transaction achieved nothing, although nothing on chain
+ * prevents it, so the effect is planned again.
+ */
 export type JobResult<Name extends LaneEffect = LaneEffect> =
-  | { output: OutputOf<Name> }
+  | { output: OutputOf<Name>; block_number: number | null }
   | { error: EffectFailure }
   | "again"
 
@@ -144,6 +148,6 @@ export const maxPlans = 5
 
 export function isOutput<Name extends LaneEffect>(
   result: JobResult<Name> | undefined,
-): result is { output: OutputOf<Name> } {
+): result is Extract<JobResult<Name>, { output: unknown }> {
   return result !== undefined && result !== "again" && "output" in result
 }

@@ -10,7 +10,7 @@ import { type Effect, isOutput, type Job, type JobResult, jobFor, type Mined } f
 import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane, type Judged } from "./held-lane.ts"
-import { type BlockPlace, isCanonical, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
+import { type BlockPlace, receiptOf, type Seen, type Sighting } from "./look.ts"
 import { nowhere } from "./nonces.ts"
 import { noteStep } from "./note-step.ts"
 import { withoutReceipt } from "./push-on.ts"
@@ -192,7 +192,7 @@ function isError(result: JobResult | undefined): result is Extract<JobResult, { 
 async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   if (results.every((result) => result === "again")) return true
   if (!(await isFinal(lane, place))) return false
-  return await areOthersAsFinal(lane, place, results)
+  return await areShownForGood(lane, place, results)
 }
 
 /** Returns whether the outcome stands as long as its block is in the chain. */
@@ -204,7 +204,7 @@ async function standsWithBlock(
 ): Promise<boolean> {
   const lost = lostOf(mined, results)
   if (lost.length > 0 && !(await areLostByFinal(lane, mined, lost))) return false
-  return await areOthersAsFinal(lane, place, results)
+  return await areShownForGood(lane, place, results)
 }
 
 /**
@@ -237,25 +237,13 @@ async function judgeByFinal({ chain, context, jobs }: HeldLane, mined: Mined): P
 }
 
 /**
- * Returns whether other transactions that did this one's work can only be undone together with it. Nothing else watches
- * them, so until then this one is judged again at each block.
+ * Returns whether all blocks that show outputs are final, together with the transaction's own: a node on another fork
+ * may have shown them, and nothing else watches them, so until then the transaction is judged again at each block.
  */
-async function areOthersAsFinal(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
-  const hashes = new Set(results.filter(isOutput).map(({ output }) => output.transaction_hash))
-  for (const hash of hashes) {
-    if (hash === place.hash) continue
-    const receipt = await receiptOf(lane, hash as Hex)
-    const other = receipt ? placeOf(receipt) : null
-    if (other && (await isCanonicalBefore(lane, other, place))) continue
-    // A missing receipt was pruned, as only old ones are, or is not known to the node yet.
-    if (!(await isFinal(lane, other ?? place))) return false
-  }
-  return true
-}
-
-async function isCanonicalBefore(lane: HeldLane, one: BlockPlace, other: BlockPlace): Promise<boolean> {
-  if (one.block_number > other.block_number) return false
-  return await isCanonical(lane, one.block_number, one.block_hash)
+async function areShownForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
+  const others = results.filter(isOutput).flatMap(({ block_number }) => block_number ?? [])
+  if (others.length === 0) return true
+  return await isFinal(lane, { block_number: Math.max(place.block_number, ...others) })
 }
 
 /** Returns the place without its block hash, so that the transaction is looked for again at each block. */

@@ -134,7 +134,7 @@ async function finalPlace(
 }
 
 /** Returns whether the chain that the lane follows has this block at this height. */
-export async function isCanonical(lane: HeldLane, blockNumber: number, blockHash: string): Promise<boolean> {
+async function isCanonical(lane: HeldLane, blockNumber: number, blockHash: string): Promise<boolean> {
   if (blockNumber > Number(lane.head)) return false
   const { hash } = await lane.chain.headers.at(BigInt(blockNumber))
   return hash === blockHash
@@ -149,7 +149,7 @@ export async function receiptOf(lane: HeldLane, hash: Hex): Promise<TransactionR
 }
 
 /** Returns where a receipt's transaction is. */
-export function placeOf(receipt: TransactionReceipt): BlockPlace {
+function placeOf(receipt: TransactionReceipt): BlockPlace {
   return {
     hash: receipt.transactionHash,
     block_number: Number(receipt.blockNumber),

@@ -254,7 +254,7 @@ async function putOffReverted(
         const earlier = await job.earlier?.(lane.chain, read, effect)
         // No lane watches that transaction: if it were undone, nothing would do its work again.
         if (earlier && !(await isFinal(lane, earlier))) continue
-        results.set(effect, earlier ? { output: earlier.output } : { error: refusal })
+        results.set(effect, earlier ?? { error: refusal })
       } catch (failure) {
         // Providers that do not return logs must not hold up the lane's other work.
         if (!(failure instanceof ChainUnreachable)) throw failure
