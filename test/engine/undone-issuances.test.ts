@@ -91,9 +91,12 @@ describe("units whose issuances reverted have the serials that they were told, w
   }, 30_000)
 })
 
-test.each([{ unit: "waits" }, { unit: "was put off" }])(
-  "a unit that $unit while its reverted issuance succeeds is issued again if that is undone and its lane is halted until then",
-  async ({ unit }) => {
+test.each([
+  ["a unit that waits while its reverted issuance succeeds", "waits"],
+  ["a unit that was put off while its reverted issuance succeeds", "was put off"],
+])(
+  "%s is issued again if that is undone and its lane is halted until then",
+  async (_name, unit) => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
     const [, { signer }] = hand.lanes
     const { id, address } = await activeCollection(hand)

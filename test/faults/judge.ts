@@ -161,7 +161,12 @@ async function rowsAsOnChain(stage: Judged, played: Played): Promise<string[]> {
   for (const row of await read.select().from(transactions)) {
     if (row.hash === null) continue
     const receipt = await client.getTransactionReceipt({ hash: row.hash as Hex }).catch(() => null)
-    if (receipt?.blockHash !== row.block_hash)
+    // Without the block's hash, it is judged again until what only the state of its block shows is final.
+    const isThere =
+      row.block_hash === null
+        ? receipt?.blockNumber === BigInt(row.block_number ?? -1)
+        : receipt?.blockHash === row.block_hash
+    if (!isThere)
       faults.push(`${row.kind} with nonce ${row.nonce} is ${row.status} and not where it is said to be`)
   }
   return faults

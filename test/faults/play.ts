@@ -235,6 +235,8 @@ async function isQuiet({ world, anvil }: Stage): Promise<boolean> {
   for (const { status, block_number, block_hash } of await read.select().from(transactions)) {
     if (status === "final" && block_hash === null) continue
     if (!["confirmed", "reverted", "final"].includes(status) || block_number === null) return false
+    // What only the state of a block shows is done, and judged again until it is final.
+    if (block_hash === null) continue
     const block = await anvil.client.getBlock({ blockNumber: BigInt(block_number) }).catch(() => null)
     if (block?.hash !== block_hash) return false
   }
