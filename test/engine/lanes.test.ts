@@ -53,6 +53,7 @@ import {
   readToken,
   reorganize,
   replaceChip,
+  replacedChip,
   replacementNow,
   tickOf,
   withoutReceipts,
@@ -116,9 +117,7 @@ describe("a result is given", () => {
 
   test("also for what another one waits for, however long that one takes", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
-    const { unit_id, address } = await issuedUnit(hand)
-    const { chip_id } = await replaceChip(hand, unit_id)
-    await hand.settle()
+    const { unit_id, address, chip_id } = await replacedChip(hand)
     await (await preparedClaim(hand, unit_id, person.address))()
     await hand.settle()
     await reorganize(hand, "deployCollection", ({ kind }) =>

@@ -29,8 +29,10 @@ import {
   preparedClaim,
   putBeforeDeployment,
   readToken,
+  relayedClaim,
   reorganize,
   replaceChip,
+  replacedChip,
   replacementNow,
   twoIssuedUnits,
   undoBlocks,
@@ -244,9 +246,7 @@ describe("a transaction without effect, behind a claim, whose result was already
 
   test("is repeated if the other sender's claim is undone: a claim", async () => {
     const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
-    await hand.settle()
+    const { address, id } = await relayedClaim(hand)
     await putBeforeDeployment(hand, "relayClaim")
     await judgeBesideClaim(hand, address)
     await undoBlocks(hand)
@@ -258,9 +258,7 @@ describe("a transaction without effect, behind a claim, whose result was already
 
   test("is repeated if the other sender's claim is undone: a chip replacement", async () => {
     const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { id, chip_id } = await replaceChip(hand, unit_id)
-    await hand.settle()
+    const { address, id, chip_id } = await replacedChip(hand)
     await putBeforeDeployment(hand, "replaceChip")
     await judgeBesideClaim(hand, address)
     await undoBlocks(hand)
@@ -271,9 +269,7 @@ describe("a transaction without effect, behind a claim, whose result was already
 
   test("after a repetition is lost once its own block is final, which an operator is told", async () => {
     const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { id } = await replaceChip(hand, unit_id)
-    await hand.settle()
+    const { address, id } = await replacedChip(hand)
     await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
     await hand.tick()
     await hand.mine()
@@ -308,9 +304,7 @@ describe("a transaction without effect in a final block, behind another sender's
 
   test("is repeated if the other one alone is undone: a claim", async () => {
     const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
-    await hand.settle()
+    const { address, id } = await relayedClaim(hand)
     await putBeforeDeployment(hand, "relayClaim")
     await hand.mine(depths.finality_depth)
     await judgeBesideClaim(hand, address)
@@ -322,9 +316,7 @@ describe("a transaction without effect in a final block, behind another sender's
 
   test("is repeated if the other one alone is undone: a chip replacement after a claim", async () => {
     const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { chip_id } = await replaceChip(hand, unit_id)
-    await hand.settle()
+    const { address, chip_id } = await replacedChip(hand)
     await putBeforeDeployment(hand, "replaceChip")
     await hand.mine(depths.finality_depth)
     await judgeBesideClaim(hand, address)
@@ -388,9 +380,7 @@ test("a chip replacement that waits to be repeated is not taken for done while n
   const finality_depth = 12
   const hand = await open({ confirmation_depth: 1, finality_depth })
   const [owning] = hand.lanes
-  const { unit_id, address } = await issuedUnit(hand)
-  const { chip_id } = await replaceChip(hand, unit_id)
-  await hand.settle()
+  const { address, chip_id } = await replacedChip(hand)
   const [deployment] = await hand.transactionsOf("deployCollection")
   const [replacement] = await hand.transactionsOf("replaceChip")
   // At its original height, followed by what it builds on.
@@ -398,10 +388,7 @@ test("a chip replacement that waits to be repeated is not taken for done while n
   await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? height : height + 1))
   await grant(hand, owning.signer.address, 0n)
   await goOn(hand, finality_depth + 2)
-  await outwaitNewestBlock()
-  await tickLane({ ...owning, chain: withoutReceipts(hand) })
-  await grant(hand, owning.signer.address)
-  await goOn(hand, 5)
+  await goOnAfterPruning(hand)
   expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
 }, 30_000)
 
@@ -409,9 +396,7 @@ test("a chip replacement that waits to be repeated once more is not taken for do
   const finality_depth = 12
   const hand = await open({ confirmation_depth: 1, finality_depth })
   const [owning] = hand.lanes
-  const { unit_id, address } = await issuedUnit(hand)
-  const { chip_id } = await replaceChip(hand, unit_id)
-  await hand.settle()
+  const { address, chip_id } = await replacedChip(hand)
   await putBeforeDeployment(hand, "replaceChip")
   await goOn(hand, 2)
   await putBeforeDeployment(hand, "replaceChip")
@@ -421,10 +406,7 @@ test("a chip replacement that waits to be repeated once more is not taken for do
     "final",
     "confirmed",
   ])
-  await outwaitNewestBlock()
-  await tickLane({ ...owning, chain: withoutReceipts(hand) })
-  await grant(hand, owning.signer.address)
-  await goOn(hand, 5)
+  await goOnAfterPruning(hand)
   expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
 }, 30_000)
 
@@ -499,6 +481,15 @@ test("an issuance without effect that was planned again is over if its cancel is
   expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
   expect(await issuedOn(hand.chain, address as Address)).toBe(1)
 }, 30_000)
+
+/** A round while no node has receipts; then the ownership lane may send again. */
+async function goOnAfterPruning(hand: ByHand): Promise<void> {
+  const [owning] = hand.lanes
+  await outwaitNewestBlock()
+  await tickLane({ ...owning, chain: withoutReceipts(hand) })
+  await grant(hand, owning.signer.address)
+  await goOn(hand, 5)
+}
 
 /** The chain as seen through a node that cannot read the state of blocks up to a height, in words of its own. */
 function withoutOldState({ chain }: ByHand, height: bigint): ByHand["chain"] {

@@ -15,8 +15,9 @@ import {
   preparedClaim,
   putBeforeDeployment,
   readToken,
+  relayedClaim,
   reorganize,
-  replaceChip,
+  replacedChip,
   replacementNow,
   tickOf,
   withoutLogs,
@@ -39,9 +40,7 @@ test("an issuance without effect is repeated even if a node on the previous fork
 
 test("a claim that reverted is repeated even if a node on the previous fork says that it was made", async () => {
   const hand = await open(depths)
-  const { unit_id, address } = await issuedUnit(hand)
-  const { id } = await (await preparedClaim(hand, unit_id, person.address))()
-  await hand.settle()
+  const { address, id } = await relayedClaim(hand)
   const before = await onThisFork(hand, address)
   await mineBeforeIssuance(hand)
   await roundOn(hand, before)
@@ -52,9 +51,7 @@ test("a claim that reverted is repeated even if a node on the previous fork says
 
 test("a chip replacement that reverted is repeated even if a node on the previous fork says that it was made", async () => {
   const hand = await open(depths)
-  const { unit_id, address } = await issuedUnit(hand)
-  const { id, chip_id } = await replaceChip(hand, unit_id)
-  await hand.settle()
+  const { address, id, chip_id } = await replacedChip(hand)
   const before = await onThisFork(hand, address)
   await mineBeforeIssuance(hand)
   await roundOn(hand, before)
@@ -79,9 +76,7 @@ test("a claim without effect is repeated even if only the owner that a node on t
 
 test("a chip replacement without effect is repeated even if only the chip that a node on the previous fork names tells that it was made", async () => {
   const hand = await open(depths)
-  const { unit_id, address } = await issuedUnit(hand)
-  const { chip_id } = await replaceChip(hand, unit_id)
-  await hand.settle()
+  const { address, chip_id } = await replacedChip(hand)
   const before = await onThisFork(hand, address)
   await putBeforeDeployment(hand, "replaceChip")
   await roundOn(hand, withoutLogs({ ...hand, chain: before }, "pruned"))

@@ -33,6 +33,7 @@ import {
   readToken,
   reorganize,
   replaceChip,
+  replacedChip,
   replacementNow,
   twoIssuedUnits,
 } from "../harness/by-hand.ts"
@@ -224,9 +225,7 @@ describe("a chip replacement undone by a reorganization", () => {
 
   test("is repeated with the gas that it takes then", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
-    const { unit_id, address } = await issuedUnit(hand)
-    const { chip_id } = await replaceChip(hand, unit_id)
-    await hand.settle()
+    const { address, chip_id } = await replacedChip(hand)
     await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
     await hand.turn(({ tx }) => tx.update(transactions).set({ gas: 25_000 }))
     await goOn(hand, 6)

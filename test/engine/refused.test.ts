@@ -24,8 +24,10 @@ import {
   preparedClaim,
   putBeforeDeployment,
   readToken,
+  relayedClaim,
   reorganize,
   replaceChip,
+  replacedChip,
   replacementNow,
   tickOf,
   undoBlocks,
@@ -90,9 +92,7 @@ describe("work whose result was given, that reverts after a reorganization and i
 
   test("is repeated if that block is undone: a claim", async () => {
     const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
-    await hand.settle()
+    const { address, id } = await relayedClaim(hand)
     await revertForLong(hand, "relayClaim")
     await refuseInNewest(hand, address)
     await goOn(hand, 8)
@@ -102,9 +102,7 @@ describe("work whose result was given, that reverts after a reorganization and i
 
   test("is repeated if that block is undone: a chip replacement", async () => {
     const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { id, chip_id } = await replaceChip(hand, unit_id)
-    await hand.settle()
+    const { address, id, chip_id } = await replacedChip(hand)
     await revertForLong(hand, "replaceChip")
     await refuseInNewest(hand, address)
     await goOn(hand, 8)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { asc, eq, inArray } from "drizzle-orm"
-import type { Address, Hex } from "viem"
+import type { Address } from "viem"
 import { effects, lanes, transactionAttempts, transactions, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
@@ -10,12 +10,14 @@ import {
   type ByHand,
   goOn,
   grant,
+  mineAllWithoutRole,
   newUnit,
   numberOf,
   openForEachTest,
   outwaitNewestBlock,
   pairedUnit,
   reorganize,
+  type SentBytes,
   undoFrom,
 } from "../harness/by-hand.ts"
 import { chipRowOf } from "../harness/unit-rows.ts"
@@ -138,14 +140,8 @@ async function revertSent(hand: ByHand): Promise<void> {
 
 /** Mines what was sent and is in no block after revoking the issuing signer's roles. */
 async function revertAgain(hand: ByHand): Promise<void> {
-  const { client } = hand.stage.anvil
-  const [, { signer }] = hand.lanes
-  const sent = await unmined(hand)
-  for (const { hash } of sent) await client.dropTransaction({ hash })
-  await grant(hand, signer.address, 0n)
-  for (const { raw } of sent) await client.sendRawTransaction({ serializedTransaction: raw })
-  await hand.mine()
-  for (const { hash } of sent) expect((await client.getTransactionReceipt({ hash })).status).toBe("reverted")
+  const [, issuing] = hand.lanes
+  await mineAllWithoutRole(hand, issuing, await unmined(hand))
 }
 
 /** Replaces blocks by one that has all transactions of the service that were in them. */
@@ -157,13 +153,13 @@ async function mineAgainFrom(hand: ByHand, blockNumber: bigint): Promise<void> {
 }
 
 /** The bytes of the service that are in no block, in the order of their nonces. */
-async function unmined({ world, stage }: ByHand): Promise<{ hash: Hex; raw: Hex }[]> {
+async function unmined({ world, stage }: ByHand): Promise<SentBytes[]> {
   const rows = await world.context.db.read
     .select({ hash: transactionAttempts.hash, raw: transactionAttempts.raw })
     .from(transactionAttempts)
     .innerJoin(transactions, eq(transactions.id, transactionAttempts.transaction_id))
     .orderBy(asc(transactions.nonce))
-  const sent = rows as { hash: Hex; raw: Hex }[]
+  const sent = rows as SentBytes[]
   const isMined = await Promise.all(
     sent.map(({ hash }) =>
       stage.anvil.client.getTransactionReceipt({ hash }).then(

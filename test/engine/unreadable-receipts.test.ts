@@ -1,20 +1,21 @@
 import { afterEach, expect, test } from "bun:test"
 import { inArray } from "drizzle-orm"
-import type { Address, Hex } from "viem"
+import type { Address } from "viem"
 import { transactionAttempts, units } from "../../src/db/schema.ts"
-import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import type { Rpc } from "../../src/engine/chain/rpc.ts"
 import type { Lane } from "../../src/engine/lanes/held-lane.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { findTransaction } from "../../src/engine/lanes/transactions.ts"
-import { accountAt, signers } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
+  grant,
+  mineAllWithoutRole,
   openByHand,
   outwaitNewestBlock,
   pairedUnit,
+  type SentBytes,
   undoBlocks,
   undoFrom,
 } from "../harness/by-hand.ts"
@@ -108,23 +109,10 @@ async function goOnUntil(isSo: () => Promise<boolean>): Promise<void> {
 
 /** Has the last two transactions mined while the key has no role. */
 async function revertAll(): Promise<void> {
-  const { client } = hand.stage.anvil
   const attempts = await hand.world.context.db.read.select().from(transactionAttempts)
-  const open = attempts.slice(-2)
-  for (const { hash } of open) await client.dropTransaction({ hash: hash as Hex })
-  await giveRoles(0n)
-  for (const { raw } of open) await client.sendRawTransaction({ serializedTransaction: raw as Hex })
-  await hand.mine()
-  await giveRoles(9n)
-}
-
-async function giveRoles(roles: bigint): Promise<void> {
-  const address = hand.chain.config.factory_address as Address
-  await hand.stage.anvil.client.writeContract({
-    ...{ address, abi: factoryAbi, account: accountAt(0), chain: null },
-    ...{ functionName: "setRoles", args: [signers[1], roles] },
-  })
-  await hand.mine()
+  const [, issuing] = hand.lanes
+  await mineAllWithoutRole(hand, issuing, attempts.slice(-2) as SentBytes[])
+  await grant(hand, issuing.signer.address, 9n)
 }
 
 /** The same lane with a provider that fails for every receipt of one transaction. */

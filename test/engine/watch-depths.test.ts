@@ -11,6 +11,7 @@ import { retryById } from "../../src/operator/verbs/retry.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
+import { readCursor } from "../../workers/watches/chain-cursor.ts"
 import { readOwnershipChanges } from "../../workers/watches/ownership-changes.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { accountAt } from "../faults/stage.ts"
@@ -539,12 +540,7 @@ describe("a unit that was claimed and no longer has an owner", () => {
     await hand.mine(20)
     await send(hand, claim)
     await hand.mine()
-    let left = 14
-    const endsSoon = withLogs(hand, async (_query, ask) => {
-      if (left-- <= 0) throw new Error("the node is busy")
-      return await ask()
-    })
-    await expect(watch(endsSoon)).rejects.toThrow("the node is busy")
+    await expect(watch(busySoon(hand))).rejects.toThrow("the node is busy")
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
     await undoBlocks(hand)
     await hand.mine()
@@ -810,14 +806,8 @@ test("an owner that was queried is not forgotten for another one that is found a
   await hand.turn(({ tx }) => tx.update(chainCursors).set(askedAt(asked)))
   await send(hand, claim)
   await hand.mine()
-  let left = 14
-  const endsSoon = withLogs(hand, async (_query, ask) => {
-    if (left-- <= 0) throw new Error("the node is busy")
-    return await ask()
-  })
-  await expect(watch(endsSoon)).rejects.toThrow("the node is busy")
-  const [cursor] = await hand.world.context.db.read.select().from(chainCursors)
-  expect(cursor).toMatchObject(askedAt(asked))
+  await expect(watch(busySoon(hand))).rejects.toThrow("the node is busy")
+  expect(await readCursor(hand.world.context.db.read, 31_337)).toMatchObject(askedAt(asked))
   await hand.mine()
   await watch(hand)
   expect((await claimNow(hand, claim.id)).status).toBe("claimed")
@@ -834,8 +824,7 @@ test("an owner found ahead of the blocks that were read is that of the block by 
   await hand.mine(4)
   const [, newest] = await newestBlocks(hand)
   await watch(hand)
-  const [cursor] = await hand.world.context.db.read.select().from(chainCursors)
-  expect(cursor).toMatchObject(askedAt(newest))
+  expect(await readCursor(hand.world.context.db.read, 31_337)).toMatchObject(askedAt(newest))
   const unit = await unitRowOf(hand.world.context.db.read, unit_id)
   expect(unit).toMatchObject({ owner: accountAt(7).address, owner_block: Number(newest.number) })
 }, 30_000)
@@ -1212,6 +1201,15 @@ function withLogs(
 }
 
 type LogQuery = { fromBlock?: unknown; toBlock?: unknown; blockHash?: Hex }
+
+/** The same chain through a node that is busy after it has returned the logs of as many blocks as are read together. */
+function busySoon(hand: ByHand): ByHand {
+  let left = 14
+  return withLogs(hand, async (_query, ask) => {
+    if (left-- <= 0) throw new Error("the node is busy")
+    return await ask()
+  })
+}
 
 /** The same chain, in which a transaction of its owner replaces the newest blocks right after one first question. */
 function replacedAfter(

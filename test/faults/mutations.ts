@@ -235,7 +235,9 @@ export const mutations: Mutation[] = [
   {
     name: "a claim settles by an owner read on whatever fork",
     file: relayClaims,
-    replace: [["block_number: Number(blockNumber) }", "block_number: null }"]],
+    replace: [
+      ["&& isMade) return doneBy(receipt)", "&& isMade) return { ...doneBy(receipt), block_number: null }"],
+    ],
     noticed_by: {
       file: mixedForks,
       test: "a claim without effect is repeated even if only the owner that a node on the previous fork names tells that it was made",
@@ -244,12 +246,7 @@ export const mutations: Mutation[] = [
   {
     name: "a chip replacement settles by a chip read on whatever fork",
     file: "workers/jobs/replace-chips.ts",
-    replace: [
-      [
-        "{ output: { transaction_hash }, block_number }",
-        "{ output: { transaction_hash }, block_number: null }",
-      ],
-    ],
+    replace: [["isDone ? doneBy(receipt) :", "isDone ? { ...doneBy(receipt), block_number: null } :"]],
     noticed_by: {
       file: mixedForks,
       test: "a chip replacement without effect is repeated even if only the chip that a node on the previous fork names tells that it was made",
@@ -258,7 +255,7 @@ export const mutations: Mutation[] = [
   {
     name: "a claim that was told of waits for logs that no provider has",
     file: relayClaims,
-    replace: [[": await isSoAsFinal(chain, token, blockNumber, isIts)", ": false"]],
+    replace: [[": await isSoAsFinal(chain, token, receipt.blockNumber, isIts)", ": false"]],
     noticed_by: {
       file: "test/engine/without-logs.test.ts",
       test: "a claim that was made for its recipient before is not sent over and over if no node tells when",
@@ -1277,7 +1274,7 @@ export const mutations: Mutation[] = [
   {
     name: "owners that were asked for on a fork that is gone are kept below blocks that are not",
     file: cursor,
-    replace: [["(gone ?? deepest + 1n) - 1n", "deepest"]],
+    replace: [["least(gone - 1n, least(read, deepest))", "least(read, deepest)"]],
     noticed_by: {
       file: depths,
       test: "a token that moved has its new owner even if it was queried on a fork that is gone, below blocks that are not",
@@ -1311,6 +1308,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "each transaction through the desk counts as a call of every contract",
+    file: "src/engine/jobs/calls-to.ts",
+    replace: [["and(isDesk, like(transactions.call, inside(contract)))", "isDesk"]],
+    noticed_by: {
+      file: "test/engine/calls-to.test.ts",
+      test: "are found without those of its neighbours, alone or through the desk",
+    },
+  },
+  {
     name: "a worker reads on while another one has noted a later loss",
     file: watch,
     replace: [["cursor, [...readUpTo, ...askedBy], isFound ? first", "cursor, readUpTo, isFound ? first"]],
@@ -1340,7 +1346,7 @@ export const mutations: Mutation[] = [
   {
     name: "owners are asked for at the same block however old it is",
     file: cursor,
-    replace: [["age < 0n || age > mostBehind(chain.config)", "age < 0n"]],
+    replace: [["asked && !isOld ? asked", "asked ? asked"]],
     noticed_by: {
       file: depths,
       test: "owners are queried at a new block if nobody finished querying them for long",
@@ -1349,7 +1355,7 @@ export const mutations: Mutation[] = [
   {
     name: "the first blocks after a loss may follow any block",
     file: watch,
-    replace: [["first === read.block + 1n ? read.hash : null", "null"]],
+    replace: [["first === read.number + 1n ? read.hash : null", "null"]],
     noticed_by: {
       file: depths,
       test: "blocks that do not follow those that are still there after a reorganization are not read",

@@ -159,6 +159,22 @@ export async function issuedUnit(hand: ByHand): Promise<{ unit_id: string; addre
   return { unit_id, address }
 }
 
+/** A unit on the chain with a relayed claim for `person` whose result was given. */
+export async function relayedClaim(hand: ByHand) {
+  const unit = await issuedUnit(hand)
+  const { id } = await (await preparedClaim(hand, unit.unit_id, person.address))()
+  await hand.settle()
+  return { ...unit, id }
+}
+
+/** A unit on the chain with a replacement of its chip whose result was given. */
+export async function replacedChip(hand: ByHand) {
+  const unit = await issuedUnit(hand)
+  const { id, chip_id } = await replaceChip(hand, unit.unit_id)
+  await hand.settle()
+  return { ...unit, id, chip_id }
+}
+
 /** Two units on the chain, as serials 1 and 2 of a collection of their own. */
 export async function twoIssuedUnits(hand: ByHand) {
   const { id, address } = await activeCollection(hand)
@@ -239,22 +255,33 @@ export async function undoFrom(hand: ByHand, blockNumber: bigint | number): Prom
 }
 
 /** Mines a lane's last transaction after revoking its signer's roles. */
-export async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][0]): Promise<void> {
-  const { client } = hand.stage.anvil
-  const { read } = hand.world.context.db
-  const [sent] = await read
+export async function mineWithoutRole(hand: ByHand, lane: ByHand["lanes"][0]): Promise<void> {
+  const [sent] = await hand.world.context.db.read
     .select()
     .from(transactionAttempts)
     .orderBy(desc(transactionAttempts.created_at))
     .limit(1)
-  const { hash, raw } = sent as { hash: Hex; raw: Hex }
-  await client.dropTransaction({ hash })
-  await grant(hand, signer.address, 0n)
-  await client.sendRawTransaction({ serializedTransaction: raw })
-  await hand.mine()
-  const { status } = await client.getTransactionReceipt({ hash })
-  if (status !== "reverted") throw new Error(`${hash} succeeds without the role`)
+  await mineAllWithoutRole(hand, lane, [sent as SentBytes])
 }
+
+/** Mines bytes of a lane after revoking its signer's roles. Throws if any of them succeed. */
+export async function mineAllWithoutRole(
+  hand: ByHand,
+  { signer }: ByHand["lanes"][0],
+  sent: readonly SentBytes[],
+): Promise<void> {
+  const { client } = hand.stage.anvil
+  for (const { hash } of sent) await client.dropTransaction({ hash })
+  await grant(hand, signer.address, 0n)
+  for (const { raw } of sent) await client.sendRawTransaction({ serializedTransaction: raw })
+  await hand.mine()
+  for (const { hash } of sent) {
+    const { status } = await client.getTransactionReceipt({ hash })
+    if (status !== "reverted") throw new Error(`${hash} succeeds without the role`)
+  }
+}
+
+export type SentBytes = { hash: Hex; raw: Hex }
 
 /** Reads serial 1 from the contract. */
 export async function readToken(

@@ -17,7 +17,7 @@ import { least } from "../../src/engine/chain/extremes.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
-import type { Job } from "../../src/engine/jobs/job.ts"
+import { doneBy, type Job } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
 
 /** Deploys a collection's contract to its promised address, through the factory that the address was computed for. */
@@ -45,11 +45,9 @@ export const deployCollections: Job<"deployCollection"> = {
       effects.map(async (effect) => {
         const { address } = await collectionOf(queries, effect)
         const { transactionHash: transaction_hash } = receipt
-        const output = { transaction_hash }
         if (isDeployedBy(receipt, transaction.to as Address, address as Address))
-          return { output, block_number: null }
-        if (await hasCode(chain, address as Address, receipt))
-          return { output, block_number: Number(receipt.blockNumber) }
+          return { output: { transaction_hash }, block_number: null }
+        if (await hasCode(chain, address as Address, receipt)) return doneBy(receipt)
         return { error: failure("collection.deployment_reverted", transaction_hash) }
       }),
     )

@@ -22,9 +22,13 @@ export async function nextUnits(
 ): Promise<Effect<"issueUnit">[]> {
   const chipIds = await chipsToComeBack(queries, collection)
   if (chipIds === null) return await withoutOvertaking(queries, nextBatch(ofCollection))
-  const waiting = chipIds.map((chipId) => ofCollection.find(({ input }) => input.chip_id === chipId))
-  const end = waiting.indexOf(undefined)
-  return waiting.slice(0, end === -1 ? undefined : end).filter((effect) => effect !== undefined)
+  const units: Effect<"issueUnit">[] = []
+  for (const chipId of chipIds) {
+    const unit = ofCollection.find(({ input }) => input.chip_id === chipId)
+    if (!unit) break
+    units.push(unit)
+  }
+  return units
 }
 
 /** Returns the chips that an issuance would issue from the next serial on if it came back; null if there is none. */

@@ -355,21 +355,20 @@ function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, cl
 async function claimedIfTold(
   chain: ConnectedChain,
   claim: Claim,
-  { status, blockNumber, transactionHash: transaction_hash }: TransactionReceipt,
+  receipt: TransactionReceipt,
   owner: Address,
 ) {
   try {
-    return await claimedBefore(chain, claim, blockNumber)
+    return await claimedBefore(chain, claim, receipt.blockNumber)
   } catch (error) {
     if (!(error instanceof ChainUnreachable)) throw error
     const isOpen = claim.effect.status === "open"
     const token = { contract: claim.contract, serial: BigInt(claim.serial) }
     const isIts = (then: { owner: Address | null }) =>
       then.owner !== null && isAddressEqual(then.owner, claim.recipient)
-    const isMade = isOpen ? isIts({ owner }) : await isSoAsFinal(chain, token, blockNumber, isIts)
+    const isMade = isOpen ? isIts({ owner }) : await isSoAsFinal(chain, token, receipt.blockNumber, isIts)
     // Sent again, it would have no effect again.
-    if (status === "success" && isMade)
-      return { output: { transaction_hash }, block_number: Number(blockNumber) }
+    if (receipt.status === "success" && isMade) return doneBy(receipt)
     if (isOpen) return "again" as const
     throw error
   }

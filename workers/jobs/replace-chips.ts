@@ -90,8 +90,8 @@ async function resultOf(
 ): Promise<Result> {
   const { chip_id, previous_chip_id } = effect.input
   const token = await tokenOf(queries, effect)
-  const output = { transaction_hash: receipt.transactionHash }
-  if (isSwappedIn(receipt, token, chip_id)) return { output, block_number: null }
+  if (isSwappedIn(receipt, token, chip_id))
+    return { output: { transaction_hash: receipt.transactionHash }, block_number: null }
   const now = await tokenSince(chain, token, receipt.blockNumber)
   const judged = { chain, queries, effect, receipt, token, now }
   switch (now.chip_id) {
@@ -124,8 +124,7 @@ async function resultIfBound({ chain, effect, receipt, token }: Judged): Promise
   if (other) return other
   // The token was issued for this very chip, or no provider that was asked has logs that old.
   const isDone = isSuccess && (await isSoAsFinal(chain, token, receipt.blockNumber, isBound))
-  const [transaction_hash, block_number] = [receipt.transactionHash, Number(receipt.blockNumber)]
-  return isDone ? { output: { transaction_hash }, block_number } : "again"
+  return isDone ? doneBy(receipt) : "again"
 }
 
 /** As after the chain lost the issuance, or the previous swap, for a while: only a claim prevents this one. */

@@ -53,8 +53,7 @@ export async function takeUpSerials(
   const recent = await recentOf(chain, issuances)
   if (!(await areOwn(queries, [...recent.values()]))) return { do: "wait", effects: waiting }
   const found = await readSerials(chain, collection, issuances, block)
-  const chipIds = new Set(found.map(({ chip_id }) => chip_id))
-  const taken = waiting.filter(({ input }) => chipIds.has(input.chip_id))
+  const taken = waiting.filter(({ input }) => found.some(({ chip_id }) => chip_id === input.chip_id))
   if (!areGiven(found, recent, taken)) return { do: "wait", effects: waiting }
   const about = { collection_id, serials: found.length, first_serial: first, last_serial: last }
   return {
@@ -146,8 +145,8 @@ function areGiven(
   recent: Map<number, Issuance>,
   taken: Effect<"issueUnit">[],
 ): boolean {
-  const chipIds = new Set(taken.map(({ input }) => input.chip_id))
-  return found.every(({ serial, chip_id }) => !recent.has(serial) || chipIds.has(chip_id))
+  const given = new Set(taken.map(({ input }) => input.chip_id))
+  return found.every(({ serial, chip_id }) => !recent.has(serial) || given.has(chip_id))
 }
 
 async function readSerials(

@@ -15,8 +15,8 @@ import { isNewestMarkThere, markStretch, newestMark } from "./chain-marks.ts"
 /** How far any worker has read a chain; null if none has. */
 export type Cursor = typeof chainCursors.$inferSelect | null
 
-/** How far a chain was read. `hash`: that block's, null if unknown. `is_lost`: blocks above it are no longer part of it. */
-type LastRead = { block: bigint; hash: string | null; is_lost: boolean }
+/** The block up to which a chain was read; its hash is null if unknown. `is_lost`: those above it are no longer part of it. */
+export type LastRead = { number: bigint; hash: string | null; is_lost: boolean }
 
 /**
  * Returns the last block that was read and is still part of the chain; if it was replaced, the newest mark that is. For
@@ -29,12 +29,12 @@ export async function lastRead(
   cursor: Cursor,
   deepest: bigint,
 ): Promise<LastRead | null> {
-  if (!cursor) return { block: await beforeCollections(db.read, chain, deepest), hash: null, is_lost: false }
+  if (!cursor) return { number: await beforeCollections(db.read, chain, deepest), hash: null, is_lost: false }
   const { owners_block_number, owners_block_hash } = cursor
   // An earlier release, which did not follow owners, has read this far; its last results may be just below.
   if (owners_block_number === null)
     return {
-      block: most(BigInt(cursor.block_number) - BigInt(chain.config.finality_depth), -1n),
+      number: most(BigInt(cursor.block_number) - BigInt(chain.config.finality_depth), -1n),
       hash: null,
       is_lost: false,
     }
@@ -44,17 +44,17 @@ export async function lastRead(
   const isThere = read <= deepest && (await chain.headers.at(read)).hash === owners_block_hash
   const gone = await goneAsked(chain, cursor, { read, deepest })
   if (isThere && (gone === null || gone > read))
-    return { block: read, hash: owners_block_hash, is_lost: gone !== null }
+    return { number: read, hash: owners_block_hash, is_lost: gone !== null }
   // Another chain at the same URL has none of the blocks, but has not replaced any.
   await requireOwnChain(chain)
-  const highest = [read, deepest, (gone ?? deepest + 1n) - 1n].reduce(least)
+  const highest = gone === null ? least(read, deepest) : least(gone - 1n, least(read, deepest))
   const mark = await newestMark(db.read, chain, highest)
-  const block = mark?.number ?? (await beforeCollections(db.read, chain, deepest))
+  const number = mark?.number ?? (await beforeCollections(db.read, chain, deepest))
   log.warn(
-    { chain_id: chain.chain_id, from_block: Number(block) },
+    { chain_id: chain.chain_id, from_block: Number(number) },
     "blocks that were already read have been replaced; the chain is read again from an earlier block",
   )
-  return { block, hash: mark?.hash ?? null, is_lost: true }
+  return { number, hash: mark?.hash ?? null, is_lost: true }
 }
 
 /**
@@ -86,13 +86,20 @@ async function goneAsked(
   if (cursor.asked_block_number === null) return null
   const asked = BigInt(cursor.asked_block_number)
   if (read >= asked + BigInt(chain.config.finality_depth)) return null
-  return asked <= deepest && (await askedBlock(chain, cursor)) ? null : asked
+  return (await askedBlock(chain, cursor, deepest)) ? null : asked
 }
 
-/** Returns the block at which owners were last asked for; null if it is not part of the chain, or they never were. */
-async function askedBlock({ headers }: ConnectedChain, cursor: Cursor): Promise<Header | null> {
+/**
+ * Returns the block at which owners were last asked for; null if they never were, or if it is not part of the chain up to
+ * `deepest`.
+ */
+async function askedBlock(
+  { headers }: ConnectedChain,
+  cursor: Cursor,
+  deepest: bigint,
+): Promise<Header | null> {
   const number = cursor?.asked_block_number ?? null
-  if (number === null) return null
+  if (number === null || number > deepest) return null
   const block = await headers.at(BigInt(number))
   return block.hash === cursor?.asked_block_hash ? block : null
 }
@@ -103,9 +110,9 @@ async function askedBlock({ headers }: ConnectedChain, cursor: Cursor): Promise<
  */
 export async function blockToAskAt(chain: ConnectedChain, cursor: Cursor, deepest: Header): Promise<Header> {
   if (cursor?.owners_block_hash !== null) return deepest
-  const age = deepest.number - BigInt(cursor.asked_block_number ?? -1)
-  if (age < 0n || age > mostBehind(chain.config)) return deepest
-  return (await askedBlock(chain, cursor)) ?? deepest
+  const asked = await askedBlock(chain, cursor, deepest.number)
+  const isOld = asked && deepest.number - asked.number > mostBehind(chain.config)
+  return asked && !isOld ? asked : deepest
 }
 
 /**

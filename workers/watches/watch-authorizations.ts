@@ -30,6 +30,7 @@ import {
   type Cursor,
   holdCursor,
   isAskedAhead,
+  type LastRead,
   lastRead,
   moveCursor,
   noteLost,
@@ -102,7 +103,7 @@ async function readOn(
   const read = await lastRead(context, chain, cursor, height)
   if (read === null) return isIdle ? "idle" : "at work"
   // After a loss, all is judged anew.
-  const since = unread === null || read.is_lost ? read.block : least(read.block, unread)
+  const since = unread === null || read.is_lost ? read.number : least(read.number, unread)
   if (since === height) return isIdle ? "idle" : "at work"
   const deepest = await headers.at(height)
   let agreement: Promise<boolean> | undefined
@@ -111,19 +112,18 @@ async function readOn(
     return agreement
   }
   const asker = { context, chain, deepest, isAgreed }
-  if (read.is_lost) cursor = await replaceLostOwners(asker, cursor, read.block)
+  if (read.is_lost) cursor = await replaceLostOwners(asker, cursor, read.number)
   const watched = await openWatches(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
   // Without a contract, nothing earlier matters.
   const from = contracts.size === 0 ? height : since + 1n
 
-  const highest = read.is_lost ? null : { number: read.block, hash: read.hash }
-  const round = { ...asker, checkpoint, contracts, highest }
+  const round = { ...asker, checkpoint, contracts, highest: read.is_lost ? null : read }
   let first = from
-  let before = first === read.block + 1n ? read.hash : null
+  let before = first === read.number + 1n ? read.hash : null
   while (first <= height) {
     const is_doubtful = first === from && read.is_lost
-    const span = { ...blocksFrom(first, chain, { head, height, highest: read.block }), before, is_doubtful }
+    const span = { ...blocksFrom(first, chain, { head, height, highest: read.number }), before, is_doubtful }
     const reached = await readBlocks({ ...round, cursor }, watched, span)
     if (reached === null) continue
     first = span.last + 1n
@@ -181,7 +181,7 @@ type Round = Asker & {
   contracts: Contracts
   cursor: Cursor
   /** The highest block read before, where the cursor stays until it is passed; null if that block was lost. */
-  highest: { number: bigint; hash: string | null } | null
+  highest: LastRead | null
 }
 
 /** Reads one span. Returns its last block's hash and the new cursor; null if it has more than providers return at once. */

@@ -59,9 +59,9 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
 /** What an earlier transaction did, and its block. */
 type Earlier<Name extends LaneEffect> = { output: OutputOf<Name>; block_number: number }
 
-/** Returns a log's transaction as an effect's output, with its block. */
-export function doneBy(log: { transactionHash: string; blockNumber: bigint }) {
-  return { output: { transaction_hash: log.transactionHash }, block_number: Number(log.blockNumber) }
+/** Returns the transaction of a log or receipt as an effect's output, with its block. */
+export function doneBy({ transactionHash, blockNumber }: { transactionHash: string; blockNumber: bigint }) {
+  return { output: { transaction_hash: transactionHash }, block_number: Number(blockNumber) }
 }
 
 /** A job for every effect that machines assign to lanes. */
