@@ -18,6 +18,7 @@ import { dearest, kindOf } from "../../src/engine/lanes/attempts.ts"
 import { compareFinalBlock, followFinalBlock } from "../../src/engine/lanes/final-block.ts"
 import type { HeldLane, Lane } from "../../src/engine/lanes/held-lane.ts"
 import {
+  adoptAgain,
   adoptNonce,
   haltLane,
   type Lease,
@@ -160,6 +161,7 @@ describe.each(engines)("on $name", (engine) => {
     const writes: [name: string, Write][] = [
       ["a nonce", (t, lease) => takeNonce(t, lease)],
       ["its first nonce", (t, lease) => adoptNonce(t, lease, 9)],
+      ["that it has none any more", (t, lease) => adoptAgain(t, lease, 0)],
       ["the final block", (t, lease) => noteFinalBlock(t, lease, { number: 1, hash: "0x01" })],
       ["a halt", (t, lease) => haltLane(t, lease, "because")],
       ["a status", (t, lease) => setLaneStatus(t, lease, "paused", "because")],

@@ -4,6 +4,7 @@ import { lanes, transactionAttempts } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { maxInFlight } from "../../src/engine/lanes/turns.ts"
 import { noteRestored } from "../../src/operator/verbs/restored.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
@@ -95,6 +96,24 @@ describe("after operator restored has been run", () => {
     await settleAll()
     expect((await hand.stage.anvil.client.getTransactionReceipt({ hash })).status).toBe("success")
     expect(nonces(await usedUp())).not.toContain(`${await issuingLaneId()} 0`)
+  }, 30_000)
+
+  test("what the pools show only after nonces were skipped is outlived, too", async () => {
+    const { client } = hand.stage.anvil
+    await hand.turn(noteRestored)
+    await newCollection(hand)
+    await until(async () => (await minedFillers()).length === 2 * maxInFlight)
+    await hand.mine(depths.finality_depth)
+    // As if its provider had been behind until now.
+    const hash = await client.sendTransaction({
+      ...{ account: accountAt(2), chain: null, to: accountAt(2).address, nonce: maxInFlight },
+    })
+    await hand.tick()
+    expect(await issuingLane(hand)).toMatchObject({ status: "paused", restored_at: expect.any(Date) })
+    await settleAll()
+    expect((await client.getTransactionReceipt({ hash })).status).toBe("success")
+    expect(await blocksBetween()).toBeGreaterThanOrEqual(depths.finality_depth)
+    expect(await minedFillers()).toHaveLength(3 * maxInFlight)
   }, 30_000)
 
   test("a lane without its key is waited for as long as pools hold a transaction of it", async () => {

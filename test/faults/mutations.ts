@@ -2159,9 +2159,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "pools are not asked again once the skipped nonces are used",
+    file: "src/engine/lanes/forgotten.ts",
+    replace: [["(await firstFree(lane)) > next_nonce", "next_nonce < 0"]],
+    noticed_by: {
+      file: "test/engine/restored.test.ts",
+      test: "what the pools show only after nonces were skipped is outlived, too",
+    },
+  },
+  {
     name: "pools are not asked for what a lost key has sent",
     file: "src/engine/lanes/forgotten.ts",
-    replace: [["Math.max(0, ...(await pendingNonces(lane)))", "lane.used_nonces"]],
+    replace: [["account === null ? await firstFree(lane)", "account === null ? lane.used_nonces"]],
     noticed_by: {
       file: "test/engine/restored.test.ts",
       test: "a lane without its key is waited for as long as pools hold a transaction of it",

@@ -6,14 +6,14 @@ import { hasKeyOf } from "../chain/signers.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane, type LaneMemory } from "./held-lane.ts"
 import { fillHoles } from "./holes.ts"
-import { noteOutlived } from "./leases.ts"
+import { adoptAgain, noteOutlived } from "./leases.ts"
 import { pendingNonces } from "./nonces.ts"
 
 /**
  * After a back-up is restored, pools may hold transactions that the database does not have. The lane has skipped every
  * nonce that they can have. It fills those that no block uses with empty transactions, and sends nothing new until all
- * of them are used in a final block; so nothing is done twice. A lane without its key cannot fill any: it waits until
- * the pools have held none of its transactions for as many blocks.
+ * of them are used in a final block and the pools hold no others; so nothing is done twice. A lane without its key
+ * cannot fill any: it waits until the pools have held none of its transactions for as many blocks.
  */
 export async function outliveForgotten(
   lane: HeldLane,
@@ -25,8 +25,13 @@ export async function outliveForgotten(
   const pause = account === null ? waitsForPools(address) : waitsFor(address)
   if (next_nonce === null) return { ...nothing, pause }
   try {
-    const below = account === null ? Math.max(0, ...(await pendingNonces(lane))) : next_nonce
+    const below = account === null ? await firstFree(lane) : next_nonce
     if (await areAllUsed(lane, below, memory)) {
+      // Providers that were behind when nonces were skipped may not have shown all of them.
+      if (account !== null && (await firstFree(lane)) > next_nonce) {
+        await inLane(lane, (turn) => adoptAgain(turn, lane.lease, next_nonce))
+        return { ...nothing, pause }
+      }
       await inLane(lane, (turn) => noteOutlived(turn, lane.lease, next_nonce))
       return nothing
     }
@@ -38,6 +43,11 @@ export async function outliveForgotten(
     if (!(error instanceof ChainUnreachable)) throw error
     return { ...nothing, pause, failure: error }
   }
+}
+
+/** Returns the nonce after all that the pools hold. */
+async function firstFree(lane: HeldLane): Promise<number> {
+  return Math.max(0, ...(await pendingNonces(lane)))
 }
 
 /**

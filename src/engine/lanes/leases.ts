@@ -184,6 +184,15 @@ export async function noteOutlived(turn: Turn, lease: Lease, nextNonce: number):
     .where(and(heldBy(lease), eq(lanes.next_nonce, nextNonce)))
 }
 
+/** Makes a lane with this next nonce take its nonces from the chain again. */
+export async function adoptAgain(turn: Turn, lease: Lease, nextNonce: number): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(lanes)
+    .set({ next_nonce: null })
+    .where(and(heldBy(lease), eq(lanes.next_nonce, nextNonce)))
+}
+
 /** Stores the newest block at the finality depth, which no reorganization may replace. */
 export async function noteFinalBlock(turn: Turn, lease: Lease, { number, hash }: FinalBlock): Promise<void> {
   await assertLease(turn, lease)
