@@ -101,23 +101,27 @@ async function ownersNotAsOnChain(
   })
 }
 
-/** Claims by the service itself lock in the chip that it knows, even if a restore has lost another one. */
+/**
+ * Claims by the service itself lock in the chip that it knows, even if a restore has lost another one; unless a
+ * reorganization undid them for good.
+ */
 async function lockedToOthers(
-  { world }: Remains,
+  { world, log }: Remains,
   { id }: CollectionPlayed,
   tokens: ReadonlyMap<number, Token>,
 ): Promise<string[]> {
   const rows = await world.context.db.read
-    .select({ serial: units.serial, chip_id: chips.chip_id })
+    .select({ id: claims.id, serial: units.serial, chip_id: chips.chip_id })
     .from(units)
     .innerJoin(chips, eq(chips.unit_id, units.id))
     .innerJoin(claims, eq(claims.unit_id, units.id))
     .where(
       and(eq(units.collection_id, id), eq(claims.status, "claimed"), eq(claims.execution, "service_relay")),
     )
-  return rows.flatMap(({ serial, chip_id }) => {
+  const lost = lostForGood({ log })
+  return rows.flatMap(({ id, serial, chip_id }) => {
     const token = tokens.get(serial ?? 0)
-    if (!token || token.moves.length === 0 || token.chip === chip_id) return []
+    if (lost.has(id) || !token || token.moves.length === 0 || token.chip === chip_id) return []
     return [`serial ${serial} was claimed here for chip ${chip_id} and is locked to ${token.chip}`]
   })
 }
