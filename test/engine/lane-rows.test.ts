@@ -95,7 +95,7 @@ describe.each(engines)("on $name", (engine) => {
   /** A lane whose next nonce is 7. */
   async function openWithNonce() {
     const lane = await openLane()
-    await lane.turn((t) => adoptNonce(t, lane.lease, 7))
+    await lane.turn((t) => adoptNonce(t, lane.lease, { nonce: 7, restored_at: null }))
     return lane
   }
 
@@ -160,7 +160,7 @@ describe.each(engines)("on $name", (engine) => {
     const verdict = { outcome: "known", said: null } as const
     const writes: [name: string, Write][] = [
       ["a nonce", (t, lease) => takeNonce(t, lease)],
-      ["its first nonce", (t, lease) => adoptNonce(t, lease, 9)],
+      ["its first nonce", (t, lease) => adoptNonce(t, lease, { nonce: 9, restored_at: null })],
       ["that it has none any more", (t, lease) => adoptAgain(t, lease, 0)],
       ["the final block", (t, lease) => noteFinalBlock(t, lease, { number: 1, hash: "0x01" })],
       ["a halt", (t, lease) => haltLane(t, lease, "because")],
@@ -200,7 +200,7 @@ describe.each(engines)("on $name", (engine) => {
     const [lane, other] = [await openLane(), await openWithNonce()]
     const before = await other.row()
     const { turn, lease, row } = lane
-    await turn((t) => adoptNonce(t, lease, 3))
+    await turn((t) => adoptNonce(t, lease, { nonce: 3, restored_at: null }))
     await turn((t) => takeNonce(t, lease))
     await turn((t) => noteFinalBlock(t, lease, { number: 5, hash: "0x05" }))
     await turn((t) => setLaneStatus(t, lease, "paused", "no money"))
@@ -276,10 +276,29 @@ describe.each(engines)("on $name", (engine) => {
       const { turn, lease, row } = await openLane()
       const take = () => turn((t) => takeNonce(t, lease))
       await expect(take()).rejects.toBeInstanceOf(LeaseLost)
-      await turn((t) => adoptNonce(t, lease, 7))
+      await turn((t) => adoptNonce(t, lease, { nonce: 7, restored_at: null }))
       expect([await take(), await take()]).toEqual([7, 8])
-      await turn((t) => adoptNonce(t, lease, 3))
+      await turn((t) => adoptNonce(t, lease, { nonce: 3, restored_at: null }))
       expect((await row())?.next_nonce).toBe(9)
+    })
+
+    test("are read again if a back-up was restored in the meantime", async () => {
+      const { context, turn, lease, lane_id, row } = await openLane()
+      const restore = (restored_at: Date) =>
+        turn(async ({ tx }) => {
+          await tx.update(lanes).set({ next_nonce: null, restored_at }).where(eq(lanes.id, lane_id))
+        })
+      const adopt = (nonce: number, restored_at: Date | null) =>
+        turn((t) => adoptNonce(t, lease, { nonce, restored_at }))
+      const first = context.clock()
+      const second = new Date(first.getTime() + 1)
+      await restore(first)
+      expect(await adopt(0, null)).toBe(false)
+      await restore(second)
+      expect(await adopt(16, first)).toBe(false)
+      expect((await row())?.next_nonce).toBeNull()
+      expect(await adopt(16, second)).toBe(true)
+      expect((await row())?.next_nonce).toBe(16)
     })
 
     test("continue after the highest one that this lane ever assigned", async () => {

@@ -56,6 +56,20 @@ describe("after operator restored has been run", () => {
       expect(lane).toMatchObject({ status: "open", reason: null, restored_at: null })
   }, 30_000)
 
+  test("a lane that was reading its first nonce at that moment skips as many as any other", async () => {
+    const [, issuing] = hand.lanes
+    const { providers } = issuing.chain
+    const askAll: typeof providers.askAll = async (question) => {
+      const said = await providers.askAll(question)
+      await hand.turn(noteRestored)
+      return said
+    }
+    await tickLane({ ...issuing, chain: { ...issuing.chain, providers: { ...providers, askAll } } })
+    expect(await issuingLane(hand)).toMatchObject({ next_nonce: null, restored_at: expect.any(Date) })
+    await hand.tick()
+    expect(await issuingLane(hand)).toMatchObject({ next_nonce: maxInFlight })
+  })
+
   test("a problem in filling those nonces is reported until it is solved", async () => {
     const [proxy] = hand.stage.proxies
     if (!proxy) throw new Error("there is a provider")

@@ -2159,6 +2159,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "nonces read before a back-up was restored are adopted",
+    file: "src/engine/lanes/leases.ts",
+    replace: [["isNull(lanes.next_nonce), isAsRead)", "isNull(lanes.next_nonce), isAsRead && undefined)"]],
+    noticed_by: {
+      file: "test/engine/lane-rows.test.ts",
+      test: "are read again if a back-up was restored in the meantime",
+    },
+  },
+  {
     name: "pools are not asked again once the skipped nonces are used",
     file: "src/engine/lanes/forgotten.ts",
     replace: [["(await firstFree(lane)) > next_nonce", "next_nonce < 0"]],

@@ -163,13 +163,23 @@ export class LeaseLost extends Error {
   override name = "LeaseLost"
 }
 
-/** Sets the next nonce of a lane that has none: a new lane, or one that must take its nonces from the chain again. */
-export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promise<void> {
+/**
+ * Sets the next nonce of a lane that has none: a new lane, or one that must take its nonces from the chain again.
+ * Returns false if it has one, or if a back-up was restored since the given instant, after which nonces are skipped.
+ */
+export async function adoptNonce(
+  turn: Turn,
+  lease: Lease,
+  { nonce, restored_at }: { nonce: number; restored_at: Date | null },
+): Promise<boolean> {
   await assertLease(turn, lease)
-  await turn.tx
+  const isAsRead = restored_at === null ? isNull(lanes.restored_at) : eq(lanes.restored_at, restored_at)
+  const adopted = await turn.tx
     .update(lanes)
     .set({ next_nonce: nonce })
-    .where(and(heldBy(lease), isNull(lanes.next_nonce)))
+    .where(and(heldBy(lease), isNull(lanes.next_nonce), isAsRead))
+    .returning({ id: lanes.id })
+  return adopted.length > 0
 }
 
 /**

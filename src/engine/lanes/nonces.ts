@@ -98,10 +98,10 @@ async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
     ...(await pendingNonces(lane)),
     await nonceAfterLast(read, lane_id),
   )
-  const next = restored_at === null ? known : known + maxInFlight
+  const nonce = restored_at === null ? known : known + maxInFlight
   const achieved = await whichAchieved(read, [...lost, ...displaced])
   await inLane(lane, async (turn) => {
-    await adoptNonce(turn, lane.lease, next)
+    if (!(await adoptNonce(turn, lane.lease, { nonce, restored_at }))) return
     for (const { id } of lost) {
       const status = achieved.has(id) ? "confirmed" : "reverted"
       await updateTransaction(turn, lane.lease, id, { status, ...nowhere })
