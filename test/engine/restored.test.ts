@@ -68,7 +68,7 @@ describe("after operator restored has been run", () => {
     expect(await issuingLane(hand)).toMatchObject({ next_nonce: null, restored_at: expect.any(Date) })
     await hand.tick()
     expect(await issuingLane(hand)).toMatchObject({ next_nonce: maxInFlight })
-  })
+  }, 30_000)
 
   test("a problem in filling those nonces is reported until it is solved", async () => {
     const [proxy] = hand.stage.proxies
